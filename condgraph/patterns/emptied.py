@@ -23,27 +23,27 @@ Asked = Callable[[Pattern, MatchOptions], Solution | None]
 
 def emptied(pattern: Pattern, options: MatchOptions, ask: Asked) -> list[str]:
     """Return what emptied a search, as lines for a user, and the nearest solutions that looser searches find."""
-    found: list[tuple[int, str]] = []
+    explained: list[tuple[int, str]] = []
     late = False
     try:
         with within(SECONDS):
-            for what, looser in _looser(options):
+            for change, looser in _looser(options):
                 solution = ask(pattern, looser)
                 if solution is not None:
-                    found.append((solution.total, f"{what} there is one: {solution}"))
-            for number, edge in enumerate(pattern.edges[:_EDGES] if not found else ()):
-                rest = tuple(one for other, one in enumerate(pattern.edges) if other != number)
-                if not rest:
+                    explained.append((solution.total, f"{change} there is one: {solution}"))
+            for number, edge in enumerate(pattern.edges[:_EDGES] if not explained else ()):
+                remaining = tuple(other_edge for position, other_edge in enumerate(pattern.edges) if position != number)
+                if not remaining:
                     continue
-                solution = ask(_without(pattern, rest), replace(options, group_by=(), distinct_from=(), k=1))
+                solution = ask(_without(pattern, remaining), replace(options, group_by=(), distinct_from=(), k=1))
                 if solution is not None:
                     ends = pattern.nodes[edge.head].text, pattern.nodes[edge.tail].text
-                    what = f"without ({ends[0]}) -[{edge.relation}]-> ({ends[1]})"
-                    found.append((solution.total, f"{what} there is one: {solution}"))
+                    change = f"without ({ends[0]}) -[{edge.relation}]-> ({ends[1]})"
+                    explained.append((solution.total, f"{change} there is one: {solution}"))
     except DeadlineError:
         late = True
     # A stable order: by distance, then in the order tried.
-    lines = [line for _, line in sorted(found, key=lambda one: one[0])]
+    lines = [line for _, line in sorted(explained, key=lambda explanation: explanation[0])]
     if not lines and not late:
         lines.append("nor is there one with any one option loosened, or any one edge left out")
     return lines
@@ -51,7 +51,7 @@ def emptied(pattern: Pattern, options: MatchOptions, ask: Asked) -> list[str]:
 
 def _looser(options: MatchOptions) -> Iterator[tuple[str, MatchOptions]]:
     """Yield the options with each one that narrows the search loosened on its own."""
-    alone: list[tuple[bool, str, dict[str, Any]]] = [
+    changes: list[tuple[bool, str, dict[str, Any]]] = [
         (options.directed is True, "without directed=True", {"directed": None}),
         (options.injective, "without injective=True", {"injective": False}),
         (options.induced, "without induced=True", {"induced": False}),
@@ -65,9 +65,9 @@ def _looser(options: MatchOptions) -> Iterator[tuple[str, MatchOptions]]:
             {"free": True},
         ),
     ]  # fmt: skip
-    for given, what, change in alone:
-        if given:
-            yield what, replace(options, k=1, group_by=(), **change)
+    for applies, text, change in changes:
+        if applies:
+            yield text, replace(options, k=1, group_by=(), **change)
 
 
 def _without(pattern: Pattern, rest: tuple[Any, ...]) -> Pattern:

@@ -145,30 +145,32 @@ def _told(items: Iterable[Item], words: list[str]) -> dict[str, int]:
 def _items(text: str) -> tuple[tuple[Item, frozenset[str]], ...]:
     """Return the items of the table that a phrase contains, with the words that each uses."""
     table, words = _table(), tokens(text)
-    there: dict[str, set[str]] = {}
+    present: dict[str, set[str]] = {}
     for token in words:
-        for begun in _begun(token):
-            there.setdefault(begun, set()).add(token)
-    several = [
-        (item, frozenset().union(*(there[part] for part in item.parts)))
-        for begun in there
-        for item in table.several.get(begun, ())
-        if all(part in there for part in item.parts)
+        for beginning in _begun(token):
+            present.setdefault(beginning, set()).add(token)
+    phrases = [
+        (item, frozenset().union(*(present[part] for part in item.parts)))
+        for beginning in present
+        for item in table.several.get(beginning, ())
+        if all(part in present for part in item.parts)
     ]
     # "Shot on location" is not "shot on"; words that stand together mean nothing on their own.
-    longest = [one for one in several if not any(one[1] < taken and one[0].family != other.family for other, taken in several)]
+    longest = [
+        phrase for phrase in phrases if not any(phrase[1] < taken and phrase[0].family != other.family for other, taken in phrases)
+    ]
     used = {(token, item.family) for item, taken in longest for token in taken}
     taken_words = {token for token, _ in used}
-    found = list(longest)
+    items = list(longest)
     for token in dict.fromkeys(words):
         # Among equally strong items of a family the longest counts; the word itself comes first.
         best: dict[str, Item] = {}
-        for begun in _begun(token):
-            for item in table.single.get(begun, ()):
+        for beginning in _begun(token):
+            for item in table.single.get(beginning, ()):
                 if item.family not in best or item.weight >= best[item.family].weight:
                     best[item.family] = item
-        found += [(item, frozenset([token])) for item in best.values() if token not in taken_words or (token, item.family) in used]
-    return tuple(found)
+        items += [(item, frozenset([token])) for item in best.values() if token not in taken_words or (token, item.family) in used]
+    return tuple(items)
 
 
 def fits(text: str) -> dict[str, int]:
@@ -187,8 +189,8 @@ def disagree(one: str, other: str) -> bool:
     (True, False, False)
     """
     inverse = _table().inverse
-    mine, others = ({name for name, fit in fits(text).items() if fit >= STRONG} for text in (one, other))
-    return bool(mine and others) and not others & (mine | {inverse.get(name, "") for name in mine})
+    families, other_families = ({name for name, fit in fits(text).items() if fit >= STRONG} for text in (one, other))
+    return bool(families and other_families) and not other_families & (families | {inverse.get(name, "") for name in families})
 
 
 class Names:
@@ -199,10 +201,10 @@ class Names:
         self._own = []
         for name in names:
             words = [word for word in dict.fromkeys(tokens(name)) if word not in _EMPTY]
-            taken = frozenset().union(*(words for _, words in _items(name)))
+            covered = frozenset().union(*(words for _, words in _items(name)))
             # If the table knows only half of a name, the name tells less about its family.
-            known = 1000 if not words else 600 + 400 * len(taken.intersection(words)) // len(words)
-            self._families.append({family: min(fit + 100, 1000) * known // 1000 for family, fit in fits(name).items()})
+            share = 1000 if not words else 600 + 400 * len(covered.intersection(words)) // len(words)
+            self._families.append({family: min(fit + 100, 1000) * share // 1000 for family, fit in fits(name).items()})
             self._own.append({stem(word): word for word in words})
         counts: dict[str, int] = {}
         # A predicate and its inverse (`plays_for`, `plays_for_inverse`) count as one relation.
@@ -213,44 +215,48 @@ class Names:
 
     def fits(self, relation: str) -> list[int]:
         """Return how well a relation fits each name, in thousandths, apart from its spelling."""
-        inverse, said = _table().inverse, fits(relation)
-        told = self._both_ways(said)
+        inverse, fit_of = _table().inverse, fits(relation)
+        fit_both_ways = self._both_ways(fit_of)
         words = [word for word in dict.fromkeys(tokens(relation)) if word not in _EMPTY]
-        meant = {word: self._meant(word) for word in words}
-        found = []
-        for families, own in zip(self._families, self._own, strict=True):
-            best = max((told.get(family, 0) * fit // 1000 for family, fit in families.items()), default=0)
+        stems_of = {word: self._meant(word) for word in words}
+        result = []
+        for families, own_stems in zip(self._families, self._own, strict=True):
+            best = max((fit_both_ways.get(family, 0) * fit // 1000 for family, fit in families.items()), default=0)
             doubt = 1000
-            for stems in meant.values():
-                doubt = doubt * (1000 - max((weight for one, weight in stems.items() if one in own), default=0)) // 1000
+            for stems in stems_of.values():
+                doubt = (
+                    doubt
+                    * (1000 - max((weight for name_stem, weight in stems.items() if name_stem in own_stems), default=0))
+                    // 1000
+                )
             # "Is the parent of" has the word of `parents` but means the other direction.
-            turned = any(said.get(inverse.get(family, ""), 0) > said.get(family, 0) for family in families)
+            turned = any(fit_of.get(inverse.get(family, ""), 0) > fit_of.get(family, 0) for family in families)
             own_words = (1000 - doubt) * (TURNED if turned else 1000) // 1000
             # The better of the two counts; the other decides between names that fit equally well.
-            found.append(min(max(best, own_words) + min(best, own_words) // BOTH, 1000))
-        return found
+            result.append(min(max(best, own_words) + min(best, own_words) // BOTH, 1000))
+        return result
 
     def _both_ways(self, told: dict[str, int]) -> dict[str, int]:
         inverse = _table().inverse
-        found = dict(told)
+        fits = dict(told)
         for family, fit in told.items():
-            other = inverse.get(family)
-            if other is not None:
-                found[other] = max(found.get(other, 0), fit * TURNED // 1000)
-        return found
+            opposite = inverse.get(family)
+            if opposite is not None:
+                fits[opposite] = max(fits.get(opposite, 0), fit * TURNED // 1000)
+        return fits
 
     def _meant(self, word: str) -> dict[str, int]:
         """Return the stems of names that a word of a phrase means, with how much each counts."""
         own = stem(word)
         if own in self._counts:
             return {own: STRONG // self._counts[own]}
-        begun = {
+        similar = {
             other: BEGINS // count
             for other, count in self._counts.items()
             if min(len(own), len(other)) >= _STEM and (own.startswith(other) or other.startswith(own))
         }
-        if begun or len(word) < _LONG:
-            return begun
+        if similar or len(word) < _LONG:
+            return similar
         return {other: STRONG // count for other, count in self._counts.items() if _one_wrong(own, other)}
 
 

@@ -50,14 +50,14 @@ class SearchGraph:
     @classmethod
     def of(cls, snapshot: Snapshot) -> SearchGraph:
         """Return the adjacency of a snapshot, built at the first call and kept with the snapshot."""
-        found = shared(snapshot.schema.kept, "search.graph", lambda: _adjacency(snapshot))
-        assert isinstance(found, SearchGraph)
-        return found
+        graph = shared(snapshot.schema.kept, "search.graph", lambda: _adjacency(snapshot))
+        assert isinstance(graph, SearchGraph)
+        return graph
 
     def degrees(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
         """Return how many entries each of these nodes has."""
-        found: NDArray[np.int64] = self.offsets[1:].take(nodes) - self.offsets.take(nodes)
-        return found
+        degrees: NDArray[np.int64] = self.offsets[1:].take(nodes) - self.offsets.take(nodes)
+        return degrees
 
     def expand(self, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], Numbers, NDArray[Any]]:
         """Return all entries of these nodes, one after the other: position in `nodes`, neighbour, label."""
@@ -95,14 +95,14 @@ class SearchGraph:
 
 def text_nodes(snapshot: Snapshot) -> Numbers:
     """Return the texts that are nodes, as numbers in the pool: node E + i is the i-th of them."""
-    kept = snapshot.schema.kept
-    found = kept.get("search.texts")
-    if found is None:
+    cache = snapshot.schema.kept
+    texts = cache.get("search.texts")
+    if texts is None:
         kinds = snapshot.arrays.get("att.kind")
         refs = snapshot.arrays.get("att.ref")[kinds == Kind.TEXT] if len(kinds) else np.empty(0, np.int32)
-        found = kept["search.texts"] = different(refs).astype(np.int32)
-    assert isinstance(found, np.ndarray)
-    return found
+        texts = cache["search.texts"] = different(refs).astype(np.int32)
+    assert isinstance(texts, np.ndarray)
+    return texts
 
 
 def predicate_names(snapshot: Snapshot) -> list[str]:
@@ -112,12 +112,12 @@ def predicate_names(snapshot: Snapshot) -> list[str]:
 
 def concepts(snapshot: Snapshot) -> Numbers:
     """Return the numbers of all concepts."""
-    kept = snapshot.schema.kept
-    found = kept.get("search.concepts")
-    if found is None:
-        found = kept["search.concepts"] = np.flatnonzero(snapshot.entity_kind == EntityKind.CONCEPT).astype(np.int32)
-    assert isinstance(found, np.ndarray)
-    return found
+    cache = snapshot.schema.kept
+    numbers = cache.get("search.concepts")
+    if numbers is None:
+        numbers = cache["search.concepts"] = np.flatnonzero(snapshot.entity_kind == EntityKind.CONCEPT).astype(np.int32)
+    assert isinstance(numbers, np.ndarray)
+    return numbers
 
 
 def _adjacency(snapshot: Snapshot) -> SearchGraph:

@@ -40,8 +40,8 @@ def match(
     """Return the subgraphs of a snapshot that are nearest to a pattern. See `Graph.match`."""
     check_bounds(timeout, limit, what="solutions to show")
     with within(timeout, cancelled):
-        found = _match(snapshot, program, encoder, terms, index, limit, options)
-    return found.keep_to(timeout)
+        matches = _match(snapshot, program, encoder, terms, index, limit, options)
+    return matches.keep_to(timeout)
 
 
 def _match(
@@ -55,38 +55,38 @@ def _match(
 ) -> Matches:
     begin = time.perf_counter()
     pattern = Pattern.of(program)
-    chosen = options_for(pattern, **options)
+    checked_options = options_for(pattern, **options)
     warnings: list[str] = []
-    about: dict[str, Any] = {"program": program, "warnings": warnings, "index": index, "limit": limit}
+    details: dict[str, Any] = {"program": program, "warnings": warnings, "index": index, "limit": limit}
     source = terms or TextTerms.of(snapshot, encoder)
     if isinstance(source, TextTerms):
         known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
         source.prepare(known, [edge.relation for edge in pattern.edges if edge.known])
-    first = prepare(snapshot, pattern, chosen, source, warnings)
+    first = prepare(snapshot, pattern, checked_options, source, warnings)
 
     def price(form: Pattern) -> Problem:
-        return first if form is pattern else prepare(snapshot, form, chosen, source, [])
+        return first if form is pattern else prepare(snapshot, form, checked_options, source, [])
 
     hits, reader, outcome = solve(
-        pattern, chosen, price, lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, chosen)
+        pattern, checked_options, price, lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, checked_options)
     )
     why = None
     if outcome.complete and not len(hits.totals):
 
         def ask(looser: Pattern, loosened: MatchOptions) -> Solution | None:
-            found, read, done = solve(
+            solutions, solution_reader, ended = solve(
                 looser,
                 loosened,
                 lambda form: prepare(snapshot, form, loosened, source, []),
                 lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, loosened),
             )
-            if not done.complete:
+            if not ended.complete:
                 check()  # If time is up, finding nothing tells nothing.
-            return next(iter(Solutions(found, read)), None)
+            return next(iter(Solutions(solutions, solution_reader)), None)
 
-        why = emptied(pattern, chosen, ask)
+        why = emptied(pattern, checked_options, ask)
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin)
-    return Matches(pattern, chosen, hits, reader, report=report, encoder=source.id, why=why, **about)
+    return Matches(pattern, checked_options, hits, reader, report=report, encoder=source.id, why=why, **details)
 
 
 def unsearched(program: Any, limit: int | None, seconds: float, options: dict[str, Any]) -> Matches:

@@ -71,8 +71,8 @@ def check_matches(
 
 def _check(found: PatternAnswer, evidence: Sequence[Evidence] | None, encoder: Encoder | str | None) -> Checked:
     given = found.evidence if evidence is None else evidence
-    own = set(map(repr, found.evidence))
-    differing = [f"no evidence of this answer: {fact}" for fact in given if repr(fact) not in own]
+    own_facts = set(map(repr, found.evidence))
+    differing = [f"no evidence of this answer: {fact}" for fact in given if repr(fact) not in own_facts]
     snapshot = built(items(given))
     terms = TextTerms.of(snapshot, encoder)
     if terms.id != found.encoder:
@@ -87,10 +87,14 @@ def _check(found: PatternAnswer, evidence: Sequence[Evidence] | None, encoder: E
         lambda form: prepare(snapshot, form, options, terms, []),
         lambda form, problem, nodes: SnapshotReader(snapshot, form, problem, options),
     )
-    again = list(Solutions(hits, reader))
-    there = {_ranked(one) for one in again}
-    missing = [f"subgraph {one}" for one in found.shown if _ranked(one) not in there]
-    if not bounded and not missing and [_ranked(one) for one in again[: len(found.shown)]] != [_ranked(one) for one in found.shown]:
+    repeated = list(Solutions(hits, reader))
+    solutions_again = {_ranked(solution) for solution in repeated}
+    missing = [f"subgraph {solution}" for solution in found.shown if _ranked(solution) not in solutions_again]
+    if (
+        not bounded
+        and not missing
+        and [_ranked(solution) for solution in repeated[: len(found.shown)]] != [_ranked(solution) for solution in found.shown]
+    ):
         differing.append("nearer subgraphs are in the evidence, or others in their order")
     notes = [_RESTS]
     if len(found) > len(found.shown):
@@ -119,9 +123,8 @@ class Matches(Answer):
     """The answer to a pattern.
 
     `solutions` are the subgraphs. `values` and `texts` are the answers: the `group_by` nodes if given, else the only
-    unknown node,
-    else the subgraphs as text. `exact` tells that no subgraph is nearer than those given; it is False with limited candidates
-    (`approximate`) and after a deadline (`complete` is False then).
+    unknown node, else the subgraphs as text. `exact` tells that no subgraph is nearer than those given; it is False
+    with limited candidates (`approximate`) and after a deadline (`complete` is False then).
     """
 
     def __init__(
@@ -216,8 +219,8 @@ class Matches(Answer):
     @kept
     def entities(self) -> list[Entity]:
         """The distinct entities among the answers, in order."""
-        found = (solution.nodes[number].value for solution in watched(self.shown, FEW) for number in self._asked)
-        return list(dict.fromkeys(value for value in found if isinstance(value, Entity)))
+        values = (solution.nodes[number].value for solution in watched(self.shown, FEW) for number in self._asked)
+        return list(dict.fromkeys(value for value in values if isinstance(value, Entity)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -258,13 +261,13 @@ class Matches(Answer):
     @kept
     def evidence(self) -> Any:
         """The distinct statements of all solutions, with their sources."""
-        found: dict[str, Evidence] = {}
+        statements: dict[str, Evidence] = {}
         for solution in watched(self.shown, FEW):
             for edge in solution.edges:
                 for statement in (edge.statement, edge.other):
                     if statement is not None:
-                        found.setdefault(repr(statement), statement)
-        return list(found.values())
+                        statements.setdefault(repr(statement), statement)
+        return list(statements.values())
 
     @kept
     def evidence_by_step(self) -> list[list[int]]:
@@ -289,8 +292,7 @@ class Matches(Answer):
         """Tell whether a search of only the evidence finds the same subgraphs at the same distances. See `Answer.check`.
 
         That no subgraph is nearer rests on the search of the whole graph, of which nothing can be counted again
-        (`full`, `graph`).
-        `encoder` is the one of the original search, if it was not the default.
+        (`full`, `graph`). `encoder` is the one of the original search, if it was not the default.
         """
         return check_matches(self, evidence, encoder, timeout)
 
@@ -316,7 +318,7 @@ class Matches(Answer):
         Matches by words or their families are remarks; merely nearest predicates are substitutions.
         """
         used: dict[str, dict[str, int]] = {}
-        found: list[str] = []
+        notes: list[str] = []
         try:
             for solution in islice(
                 watched(self.solutions, FEW), _MOST_READ if self._limit is None else min(self._limit, _MOST_READ)
@@ -327,16 +329,16 @@ class Matches(Answer):
                         terms = used.setdefault(edge.edge.relation, {})
                         terms[name] = min(terms.get(name, edge.term), edge.term)
         except DeadlineError:
-            found.append("the deadline came before all subgraphs were looked at for relations that are read as others")
+            notes.append("the deadline came before all subgraphs were looked at for relations that are read as others")
         for relation, terms in used.items():
             names = {name: term for name, term in terms.items() if not same_form(relation, name)}
             far = [name for name, term in names.items() if term >= DOUBTED or disagree(relation, name)]
             near = [name for name in names if name not in far]
             if near:
-                found.append(f"relation {relation!r} is read as {' or '.join(map(repr, near[:5]))}")
+                notes.append(f"relation {relation!r} is read as {' or '.join(map(repr, near[:5]))}")
             if far:
-                found.append(Substitution("relation", relation, far, [name for name in terms if name not in far]))
-        return found
+                notes.append(Substitution("relation", relation, far, [name for name in terms if name not in far]))
+        return notes
 
     @property
     def substitutions(self) -> list[Substitution]:
@@ -349,28 +351,28 @@ class Matches(Answer):
     @kept
     def warnings(self) -> list[str]:
         """What a user should know: unused hints, a deadline that came first, limited candidates, an empty answer."""
-        found = [*self.pattern.warnings, *self._given, *self._read_as]
+        lines = [*self.pattern.warnings, *self._given, *self._read_as]
         if not self.complete:
-            found.append("the deadline came first: these are the best found so far, and nearer ones may exist")
+            lines.append("the deadline came first: these are the best found so far, and nearer ones may exist")
         if self.index:
-            found.append(f"approximate: candidates come from {self.index}, which may miss some; their distances are exact")
+            lines.append(f"approximate: candidates come from {self.index}, which may miss some; their distances are exact")
         if self.options.approximate:
             limits = {name: getattr(self.options, name) for name in ("k_nodes", "k_relations", "k_types")}
-            given = ", ".join(f"{name}={limit}" for name, limit in limits.items() if limit is not None)
-            found.append(f"approximate: candidates are limited by {given}")
+            limit_text = ", ".join(f"{name}={limit}" for name, limit in limits.items() if limit is not None)
+            lines.append(f"approximate: candidates are limited by {limit_text}")
         if self.hits.more:
-            found.append(f"there are more than {len(self)} at the best distance; the first of them are given")
+            lines.append(f"there are more than {len(self)} at the best distance; the first of them are given")
         if self._limit is not None and len(self.solutions) > self._limit:
-            found.append(f"{len(self.solutions) - self._limit} more solutions are not shown (limit {self._limit})")
+            lines.append(f"{len(self.solutions) - self._limit} more solutions are not shown (limit {self._limit})")
         if self.options.leave_out:
-            for number, one in enumerate(watched(self.shown, FEW), 1):
-                for edge in one.left_out(self.pattern):
+            for number, solution in enumerate(watched(self.shown, FEW), 1):
+                for edge in solution.left_out(self.pattern):
                     ends = self.pattern.nodes[edge.head].text, self.pattern.nodes[edge.tail].text
-                    found.append(f"subgraph {number} leaves an edge out: ({ends[0]}) -[{edge.relation}]-> ({ends[1]})")
+                    lines.append(f"subgraph {number} leaves an edge out: ({ends[0]}) -[{edge.relation}]-> ({ends[1]})")
         if not len(self.solutions):
-            found.append("no subgraph has the form of the pattern" if self.complete else "nothing was found before the deadline")
-            found.extend(self.why)
-        return [shortened(one) for one in found]
+            lines.append("no subgraph has the form of the pattern" if self.complete else "nothing was found before the deadline")
+            lines.extend(self.why)
+        return [shortened(line) for line in lines]
 
     @kept
     def trace(self) -> list[Step]:
@@ -392,10 +394,10 @@ class Matches(Answer):
             lines.append(f"{number}. distance {solution.distance:.6f}")
             lines.extend(f"   {match.node.text} = {match.text}  {_term(match.term)}" for match in solution.nodes)
             for edge in solution.edges:
-                way = "  (reversed)" if edge.reversed else ""
-                more = "".join(f" + {_term(one)}" for one in (edge.against, edge.stretch) if one)
-                shown = "; ".join(" | ".join(triple) for triple in edge.triples)
-                lines.append(f"   {edge.edge.relation} = {shown}  {_term(edge.term)}{more}{way}")
+                direction = "  (reversed)" if edge.reversed else ""
+                extras = "".join(f" + {_term(term)}" for term in (edge.against, edge.stretch) if term)
+                triples = "; ".join(" | ".join(triple) for triple in edge.triples)
+                lines.append(f"   {edge.edge.relation} = {triples}  {_term(edge.term)}{extras}{direction}")
         if self.encoder == SPELLED:
             lines.append("relations are compared by spelling and everyday words: no other encoder is recorded or given")
         lines.extend(f"warning: {warning}" for warning in self.warnings)

@@ -37,17 +37,13 @@ Excluded: TypeAlias = str | Ref | Entity
 class MatchOptions:
     """Options of a search; `options_for` makes them and checks them against the pattern.
 
-    `k` is how many solutions, or groups of them, are returned; None means all at the best distance. `group_by` are numbers of
-    nodes: solutions with the same nodes there form a group, of which the best is returned. `distinct_from` lists, by
-    number of a
-    node, what it must not be. `k_nodes`, `k_relations` and `k_types` limit the candidates of a known node, a known
-    relation and a
-    hint to the nearest; None means all. Edges that meet take different statements, while nodes may be the same;
-    `injective` also
-    keeps nodes different (Definition 1), `free` requires neither. If `directed` is None, an edge against the pattern costs
-    `AGAINST`. With `stretch`, an edge may become a path of two edges (`STRETCHED`); with `leave_out`, a named edge may
-    be left out
-    if nothing is near (`LEFT_OUT`).
+    `k` is how many solutions, or groups of them, are returned; None means all at the best distance. `group_by` are
+    numbers of nodes: solutions with the same nodes there form a group, of which the best is returned. `distinct_from`
+    lists, by number of a node, what it must not be. `k_nodes`, `k_relations` and `k_types` limit the candidates of a
+    known node, a known relation and a hint to the nearest; None means all. Edges that meet take different statements,
+    while nodes may be the same; `injective` also keeps nodes different (Definition 1), `free` requires neither. If
+    `directed` is None, an edge against the pattern costs `AGAINST`. With `stretch`, an edge may become a path of two
+    edges (`STRETCHED`); with `leave_out`, a named edge may be left out if nothing is near (`LEFT_OUT`).
     """
 
     k: int | None = K
@@ -75,11 +71,11 @@ def check_timed(period: Period | None, chosen: MatchOptions, place: str) -> None
     Only those of the period should count, but the server has those of all times.
     """
     limits = {name: getattr(chosen, name) for name in ("k_nodes", "k_relations", "k_types", "leave_out")}
-    named = [name for name, value in limits.items() if value]
-    if period is not None and named:
+    limiting = [name for name, value in limits.items() if value]
+    if period is not None and limiting:
         raise UnsupportedError(
             f"a search of {period.interval} on {place}",
-            [f"{name}=" for name in named],
+            [f"{name}=" for name in limiting],
             hint="search in process, graph.at(...).snapshot().match(...), or leave it out",
         )
 
@@ -158,18 +154,18 @@ def _distinct(pattern: Pattern, given: Any) -> tuple[tuple[int, tuple[Excluded, 
         # Without a node, it applies to every unknown one.
         excluded = _excluded(given)
         return tuple((number, excluded) for number, node in enumerate(pattern.nodes) if not node.known)
-    found: dict[int, tuple[Excluded, ...]] = {}
+    by_node: dict[int, tuple[Excluded, ...]] = {}
     for name, value in given.items():
         number = _thing(pattern, name, "distinct_from")
-        found[number] = found.get(number, ()) + _excluded(value)
-    return tuple(sorted(found.items()))
+        by_node[number] = by_node.get(number, ()) + _excluded(value)
+    return tuple(sorted(by_node.items()))
 
 
 def _excluded(given: Any) -> tuple[Excluded, ...]:
-    several = [given] if isinstance(given, str | Ref | Entity) else given
-    if not isinstance(several, Sequence | set | frozenset) or not all(isinstance(one, str | Ref | Entity) for one in several):
+    items = [given] if isinstance(given, str | Ref | Entity) else given
+    if not isinstance(items, Sequence | set | frozenset) or not all(isinstance(item, str | Ref | Entity) for item in items):
         raise OptionError(
             f"distinct_from is a name, an Entity or a Ref, or several, or these by node, not {given!r}",
             hint="distinct_from={'film 1': 'Kill Bill'} keeps one node from being that, distinct_from='Kill Bill' every unknown",
         )
-    return tuple(several)
+    return tuple(items)

@@ -101,9 +101,9 @@ class SnapshotNames:
         texts = text_nodes(snapshot)
         numbers: list[int] = snapshot.named(name).tolist()
         text = snapshot.texts.find(name)
-        place = int(texts.searchsorted(text))
-        if text >= 0 and place < len(texts) and texts[place] == text:
-            numbers.append(snapshot.entities + place)
+        position = int(texts.searchsorted(text))
+        if text >= 0 and position < len(texts) and texts[position] == text:
+            numbers.append(snapshot.entities + position)
         return numbers
 
     def some_names(self) -> Sequence[str]:
@@ -123,7 +123,7 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
     allowed = _types(names, pattern, options, terms, warnings)
     domains = []
     for number, node in enumerate(pattern.nodes[: pattern.things]):
-        without = excluded.get(number)
+        excluded_nodes = excluded.get(number)
         if node.known:
             domain = terms.nodes(node.text)
             if options.k_nodes is not None:
@@ -132,37 +132,38 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
             domain = allowed[number]
         else:
             domain = Domain()
-        domains.append(domain.without(without))
+        domains.append(domain.without(excluded_nodes))
     prices = []
     for edge in pattern.edges:
         if any(pattern.nodes[node].value is not None for node in (edge.head, edge.tail)):
             prices.append(terms.every(edge.relation) if edge.known else None)
             continue
-        found = terms.predicates(edge.relation) if edge.known else None
-        passed = terms.passed_over(edge.relation) if edge.known else None
-        if passed is not None:
-            what = "but its values are numbers, times or qualifiers, which are no nodes"
-            how = "a number or a time is asked with an operator, as = 1930 or > 5"
-            warnings.append(f"{passed!r} is nearer to {edge.relation!r} than any edge, {what}; {how}")
-        if found is not None and options.k_relations is not None:
-            found = _nearest_names(names.predicate_names, found, options.k_relations)
-        prices.append(found)
+        costs = terms.predicates(edge.relation) if edge.known else None
+        nearer = terms.passed_over(edge.relation) if edge.known else None
+        if nearer is not None:
+            reason = "but its values are numbers, times or qualifiers, which are no nodes"
+            advice = "a number or a time is asked with an operator, as = 1930 or > 5"
+            warnings.append(f"{nearer!r} is nearer to {edge.relation!r} than any edge, {reason}; {advice}")
+        if costs is not None and options.k_relations is not None:
+            costs = _nearest_names(names.predicate_names, costs, options.k_relations)
+        prices.append(costs)
     bonds, loops = bonds_of(pattern, prices, graph.predicates, directed=options.directed)
     forbidden = _forbidden(pattern, graph, directed=bool(options.directed)) if options.induced else {}
     distinct = not options.injective and not options.free
-    valued = value_edges(pattern, prices, graph.predicates, options.directed)
-    named = list(domains)
+    edges_to_values = value_edges(pattern, prices, graph.predicates, options.directed)
+    plain_domains = list(domains)
     soft = 0 if options.directed is not None else sum(len(bond.edges) for bond in bonds)
-    asked = []
-    for one in valued:
-        held = names.holders(one.condition)
-        if held is None:
-            asked.append(one.among(names.holding(one.condition)))
+    searched = []
+    for value_edge in edges_to_values:
+        matches = names.holders(value_edge.condition)
+        if matches is None:
+            searched.append(value_edge.among(names.holding(value_edge.condition)))
         else:
-            domains[one.node] = with_value(domains[one.node], one, *held)
+            domains[value_edge.node] = with_value(domains[value_edge.node], value_edge, *matches)
     return Problem(
         graph, domains, bonds, loops, options.injective, forbidden,
-        distinct=distinct, edges=ends_of(pattern) if distinct else (), values=valued, asked=asked, named=named, soft=soft,
+        distinct=distinct, edges=ends_of(pattern) if distinct else (), values=edges_to_values, asked=searched,
+        named=plain_domains, soft=soft,
     )  # fmt: skip
 
 
@@ -180,17 +181,21 @@ def bonds_of(
         bond = PairEdges(one, two, edges)
         for side in {one, two}:
             rows = []
-            for e in edges:
-                way = False if pattern.edges[e].loose else directed
-                rows.append(weights(prices[e], predicates, outward=pattern.edges[e].head == side, directed=way))
+            for edge_number in edges:
+                edge_directed = False if pattern.edges[edge_number].loose else directed
+                rows.append(
+                    weights(
+                        prices[edge_number], predicates, outward=pattern.edges[edge_number].head == side, directed=edge_directed
+                    )
+                )
             bond.price(side, rows)
         steps: set[int] = set()
         for number in edges:
-            own = prices[number]
-            if own is not None:
-                least = int(own.min(initial=BARRED))
+            edge_prices = prices[number]
+            if edge_prices is not None:
+                least = int(edge_prices.min(initial=BARRED))
                 bond.least += least
-                steps.update((np.unique(own[own < BARRED]) - least).tolist())
+                steps.update((np.unique(edge_prices[edge_prices < BARRED]) - least).tolist())
             if directed is None and one != two:
                 steps.update([step + AGAINST for step in steps or {0}])
         bond.steps = tuple(sorted(steps - {0}))
@@ -204,7 +209,7 @@ def bonds_of(
 def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[tuple[int, int], NDArray[np.int64]]:
     """Return what an induced subgraph must not have: for pairs of nodes (also a node with itself), prices of 0 for such edges."""
     heads = {(edge.head, edge.tail) for edge in pattern.edges}
-    found = {}
+    forbidden = {}
     size = pattern.things
     for one in range(size):
         for two in range(one, size):
@@ -219,8 +224,8 @@ def _forbidden(pattern: Pattern, graph: SearchGraph, *, directed: bool) -> dict[
             if not backward:
                 prices[1 : 2 * graph.predicates : 2] = 0
             prices[2 * graph.predicates : 3 * graph.predicates] = 0
-            found[one, two] = prices
-    return found
+            forbidden[one, two] = prices
+    return forbidden
 
 
 def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
@@ -228,11 +233,11 @@ def _nearest_names(names: Sequence[str], prices: Costs, k: int) -> Costs:
 
     A predicate may have the same name as memberships.
     """
-    _, place = np.unique(np.array(names, object), return_inverse=True)
-    own = np.full(int(place.max()) + 1, BARRED, np.int64)
-    np.minimum.at(own, place, prices)
-    found: Costs = np.where(np.isin(place, nearest(own, k, np.arange(len(own)))), prices, BARRED)
-    return found
+    _, name_of = np.unique(np.array(names, object), return_inverse=True)
+    least = np.full(int(name_of.max()) + 1, BARRED, np.int64)
+    np.minimum.at(least, name_of, prices)
+    limited: Costs = np.where(np.isin(name_of, nearest(least, k, np.arange(len(least)))), prices, BARRED)
+    return limited
 
 
 def _types(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> dict[int, Domain]:
@@ -259,26 +264,26 @@ def members_of_nearest(
     terms: Terms,
 ) -> Domain:
     """Return the members of the k given types nearest to a hint, ties by rank: k(t) of section 5.1."""
-    own = terms.nodes(hint).at(types)
-    assert own is not None
-    found = np.unique(members(tuple(types[nearest(own, k, rank.take(types))].tolist()))).astype(np.int32)
-    return Domain(np.zeros(len(found), np.int64), found)
+    terms_of_types = terms.nodes(hint).at(types)
+    assert terms_of_types is not None
+    nodes = np.unique(members(tuple(types[nearest(terms_of_types, k, rank.take(types))].tolist()))).astype(np.int32)
+    return Domain(np.zeros(len(nodes), np.int64), nodes)
 
 
 def _numbers(names: NamedNodes, excluded: Sequence[Excluded]) -> NDArray[np.int32]:
     """Return the nodes for names, ids and entities; a name means every node of that name, including texts."""
-    found: list[int] = []
-    for one in excluded:
-        if isinstance(one, Entity | Ref):
-            number = names.identified(one.id)
+    nodes: list[int] = []
+    for entity in excluded:
+        if isinstance(entity, Entity | Ref):
+            number = names.identified(entity.id)
             if number < 0:
-                raise UnknownNameError("entity", one.id)
-            found.append(number)
+                raise UnknownNameError("entity", entity.id)
+            nodes.append(number)
             continue
-        numbers = names.named(one)
+        numbers = names.named(entity)
         if not numbers:
-            if not isinstance(one, str):
-                raise LiteralError(f"{one!r} is no name")
-            raise UnknownNameError("entity", one, candidates=nearest_names(one, names.some_names()))
-        found.extend(numbers)
-    return np.unique(np.array(found, np.int32))
+            if not isinstance(entity, str):
+                raise LiteralError(f"{entity!r} is no name")
+            raise UnknownNameError("entity", entity, candidates=nearest_names(entity, names.some_names()))
+        nodes.extend(numbers)
+    return np.unique(np.array(nodes, np.int32))

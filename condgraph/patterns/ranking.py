@@ -48,19 +48,19 @@ def first(rows: Rows, rank: NDArray[Any], k: int) -> Rows:
     columns = [rank.take(rows.columns[number]) for number in sorted(rows.columns)]
     keys: list[NDArray[Any]] = [rows.totals, *columns]
     at = np.arange(len(rows))
-    sure: list[NDArray[Any]] = []
-    wanted = k
+    selected: list[NDArray[Any]] = []
+    needed = k
     # Select by one key after the other: only rows that tie at the last place go on to the next key.
     for key in keys:
-        if len(at) <= max(wanted, _FEW):
+        if len(at) <= max(needed, _FEW):
             break
         values = key[at]
-        limit = np.partition(values, wanted - 1)[wanted - 1]
+        limit = np.partition(values, needed - 1)[needed - 1]
         less = at[values < limit]
-        sure.append(less)
-        wanted -= len(less)
+        selected.append(less)
+        needed -= len(less)
         at = at[values == limit]
-    order = np.concatenate([*sure, at]) if sure else at
+    order = np.concatenate([*selected, at]) if selected else at
     order = order[np.lexsort([key[order] for key in reversed(keys)])]
     return rows.take(order[:k])
 
@@ -81,18 +81,18 @@ def places_among(*keys: NDArray[Any]) -> NDArray[np.int64]:
     """Return the place of each row among the earlier ones with the same keys."""
     order = np.lexsort(keys[::-1])
     starts = np.flatnonzero(changed(*(key[order] for key in keys)))
-    found = np.empty(len(order), np.int64)
-    found[order] = np.arange(len(order)) - starts.repeat(np.diff(np.append(starts, len(order))))
-    return found
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order)) - starts.repeat(np.diff(np.append(starts, len(order))))
+    return places
 
 
 def groups_of(rows: Rows, by: Sequence[int]) -> NDArray[np.int64]:
     """Return one number per row, equal for equal nodes."""
-    found = rows.columns[by[0]].astype(np.int64)
+    groups = rows.columns[by[0]].astype(np.int64)
     for number in by[1:]:
         # Renumbered before the next column is added, to avoid overflow.
-        found = np.unique(found, return_inverse=True)[1].astype(np.int64) << 32 | rows.columns[number]
-    return found
+        groups = np.unique(groups, return_inverse=True)[1].astype(np.int64) << 32 | rows.columns[number]
+    return groups
 
 
 def _least(group: NDArray[np.int64], keys: Sequence[NDArray[Any]]) -> NDArray[np.int64]:

@@ -94,37 +94,37 @@ class SnapshotReader:
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
         """Return what the nodes are, with their terms."""
-        found = []
+        matches = []
         for node, domain, number in zip(self._pattern.nodes, self._problem.named, numbers, strict=False):
             terms = domain.at(np.array([number])) if node.known else None
-            found.append(NodeMatch(node, self._value(number), None if terms is None else int(terms[0])))
-        return (*found, *self._values(self.valued(numbers)))
+            matches.append(NodeMatch(node, self._value(number), None if terms is None else int(terms[0])))
+        return (*matches, *self._values(self.valued(numbers)))
 
     def _values(self, edges: dict[int, EdgeMatch]) -> list[NodeMatch]:
         """Return what the values of the pattern are: those of their first edges."""
-        found = []
+        matches = []
         for number, node in enumerate(self._pattern.nodes[self._pattern.things :], self._pattern.things):
-            mine = next(match for match in edges.values() if number in (match.edge.head, match.edge.tail))
-            value = mine.statement.object
+            edge_match = next(match for match in edges.values() if number in (match.edge.head, match.edge.tail))
+            value = edge_match.statement.object
             assert isinstance(value, Quantity | Time)
-            found.append(NodeMatch(node, value, 0))
-        return found
+            matches.append(NodeMatch(node, value, 0))
+        return matches
 
     def valued(self, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
         """Return the statements of edges to values: nearest first, then least by id."""
-        found = {}
+        matches = {}
         snapshot = self._snapshot
         for value in self._problem.values:
             statements, nodes, _ = holders(snapshot, value.condition)
-            mine = statements[nodes == self._own(numbers[value.node])].tolist()
-            if not mine:
+            candidates = statements[nodes == self._own(numbers[value.node])].tolist()
+            if not candidates:
                 raise StoreError("the graph changed since it was searched", hint="search again")
-            best = min(mine, key=lambda one: (int(value.prices[self._predicate(one)]), statement_id(snapshot, one)))
+            best = min(candidates, key=lambda number: (int(value.prices[self._predicate(number)]), statement_id(snapshot, number)))
             edge = self._pattern.edges[value.edge]
             term = int(value.prices[self._predicate(best)]) if edge.known else None
             turned = self._pattern.nodes[edge.head].value is not None
-            found[value.edge] = EdgeMatch(edge, EvidenceList.of(snapshot, [best], [])[0], turned, term, value.against)
-        return found
+            matches[value.edge] = EdgeMatch(edge, EvidenceList.of(snapshot, [best], [])[0], turned, term, value.against)
+        return matches
 
     def _own(self, number: int) -> int:
         """Return the number of a node in the snapshot."""
@@ -138,7 +138,7 @@ class SnapshotReader:
 
     def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
         """Return the statement of each edge, from the assignment of least cost with the least statement ids."""
-        found: dict[int, EdgeMatch] = {}
+        matches: dict[int, EdgeMatch] = {}
         groups: dict[Any, list[PairEdges]] = {}
         for bond in [*self._problem.bonds, *self._problem.loops.values()]:
             pair = numbers[bond.first], numbers[bond.second]
@@ -146,9 +146,9 @@ class SnapshotReader:
             key = (min(pair), max(pair)) if self._problem.distinct else bond.edges
             groups.setdefault(key, []).append(bond)
         for bonds in groups.values():
-            found.update(self._bonds(bonds, numbers[bonds[0].first], numbers[bonds[0].second], numbers))
-        found.update(self.valued(numbers))
-        return tuple(found[number] for number in range(len(self._pattern.edges)))
+            matches.update(self._bonds(bonds, numbers[bonds[0].first], numbers[bonds[0].second], numbers))
+        matches.update(self.valued(numbers))
+        return tuple(matches[number] for number in range(len(self._pattern.edges)))
 
     def _bonds(self, bonds: Sequence[PairEdges], one: int, two: int, numbers: Sequence[int]) -> dict[int, EdgeMatch]:
         """Return the edges of bonds that all join the nodes `one` and `two` (numbers of the snapshot)."""
@@ -177,17 +177,17 @@ class SnapshotReader:
                 ident = statement_id(snapshot, number)
             # A statement comes before a membership with the same content.
             idents.append((ident, number < 0))
-        possible = [places for groups in ways if (places := _shared(table, idents, groups)) is not None]
-        if not possible:
+        assignments = [places for groups in ways if (places := _shared(table, idents, groups)) is not None]
+        if not assignments:
             raise StoreError("the graph changed since it was searched", hint="search again")
         chosen = min(
-            possible,
+            assignments,
             key=lambda places: (
                 sum(table[place][column] for column, place in enumerate(places)),
                 [idents[place] for place in places],
             ),
         )
-        found = {}
+        matches = {}
         for column, (place, edge_number) in enumerate(zip(chosen, edges, strict=True)):
             number, outward = statements[place]
             edge = self._pattern.edges[edge_number]
@@ -200,8 +200,8 @@ class SnapshotReader:
             turned = one != two and subject != head
             against = AGAINST if turned and self._options.directed is None and not edge.loose else 0
             term = table[place][column] - against if edge.known else None
-            found[edge_number] = EdgeMatch(edge, evidence[0], turned, term, against)
-        return found
+            matches[edge_number] = EdgeMatch(edge, evidence[0], turned, term, against)
+        return matches
 
     def _predicate(self, number: int) -> int:
         return self._snapshot.predicate_of(number)
@@ -221,36 +221,36 @@ def _shared(table: Sequence[Sequence[int]], idents: Sequence[Any], groups: Seque
     chosen = choose([[sum(row[column] for column in group) for group in groups] for row in table], idents, BARRED)
     if chosen is None:
         return None
-    found = {column: place for place, group in zip(chosen, groups, strict=True) for column in group}
-    return [found[column] for column in range(len(found))]
+    place_of = {column: place for place, group in zip(chosen, groups, strict=True) for column in group}
+    return [place_of[column] for column in range(len(place_of))]
 
 
 def edges_between(snapshot: Snapshot, one: int, two: int) -> list[tuple[int, bool]]:
     """Return all edges between two nodes: the statement (-1: a membership), and whether it runs from first to second."""
-    found: list[tuple[int, bool]] = []
+    edges: list[tuple[int, bool]] = []
     for first, second, outward in ((one, two, True), (two, one, False)) if one != two else ((one, two, True),):
         if first >= snapshot.entities:
             continue
-        found.extend((number, outward) for number in _statements(snapshot, first, second))
+        edges.extend((number, outward) for number in _statements(snapshot, first, second))
         if second < snapshot.entities and _member(snapshot, first, second):
-            found.append((-1, outward))
-    return found
+            edges.append((-1, outward))
+    return edges
 
 
 def _statements(snapshot: Snapshot, subject: int, thing: int) -> list[int]:
     relations = snapshot.relations
     if thing >= snapshot.entities:
         get = snapshot.arrays.get
-        own = snapshot.outgoing(subject, relations, snapshot.statements)
-        at = own - relations
+        outgoing = snapshot.outgoing(subject, relations, snapshot.statements)
+        at = outgoing - relations
         text = int(text_nodes(snapshot)[thing - snapshot.entities])
-        same = (get("att.kind").take(at) == Kind.TEXT) & (get("att.ref").take(at) == text)
-        return list(own[same].tolist())
-    back = snapshot.incoming(thing, 0, relations)
-    own = snapshot.outgoing(subject, 0, relations)
-    if len(own) <= len(back):
-        return list(own[snapshot.relation_object.take(own) == thing].tolist())
-    return list(back[snapshot.relation_subject.take(back) == subject].tolist())
+        equal = (get("att.kind").take(at) == Kind.TEXT) & (get("att.ref").take(at) == text)
+        return list(outgoing[equal].tolist())
+    incoming = snapshot.incoming(thing, 0, relations)
+    outgoing = snapshot.outgoing(subject, 0, relations)
+    if len(outgoing) <= len(incoming):
+        return list(outgoing[snapshot.relation_object.take(outgoing) == thing].tolist())
+    return list(incoming[snapshot.relation_subject.take(incoming) == subject].tolist())
 
 
 def _member(snapshot: Snapshot, entity: int, concept: int) -> bool:

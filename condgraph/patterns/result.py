@@ -174,8 +174,8 @@ class Solution:
     @property
     def statements(self) -> list[Evidence]:
         """The distinct statements of the subgraph."""
-        found = [one for edge in self.edges for one in (edge.statement, edge.other) if one is not None]
-        return list(dict.fromkeys(found))
+        statements = [statement for edge in self.edges for statement in (edge.statement, edge.other) if statement is not None]
+        return list(dict.fromkeys(statements))
 
     @property
     def triples(self) -> list[tuple[str, str, str]]:
@@ -184,8 +184,8 @@ class Solution:
 
     def left_out(self, pattern: Pattern) -> tuple[PatternEdge, ...]:
         """Return the edges of the pattern that it leaves out."""
-        there = {(one.edge.head, one.edge.relation, one.edge.tail) for one in self.edges}
-        return tuple(edge for edge in pattern.edges if (edge.head, edge.relation, edge.tail) not in there)
+        used = {(match.edge.head, match.edge.relation, match.edge.tail) for match in self.edges}
+        return tuple(edge for edge in pattern.edges if (edge.head, edge.relation, edge.tail) not in used)
 
     def __getitem__(self, name: str) -> Entity | str | Quantity | Time:
         """Return what a node is, by its text in the pattern, with or without the word UNKNOWN."""

@@ -36,34 +36,34 @@ class Form:
 
 def stretched_forms(pattern: Pattern) -> list[Form]:
     """Return the forms in which an edge is a path of two: one half has the relation, the other any."""
-    found = []
+    forms = []
     things = pattern.things
     nodes = (*pattern.nodes[:things], _MIDDLE, *pattern.nodes[things:])
 
-    def moved(edge: PatternEdge) -> PatternEdge:
+    def shifted(edge: PatternEdge) -> PatternEdge:
         return replace(edge, head=edge.head + (edge.head >= things), tail=edge.tail + (edge.tail >= things))
 
     for number, edge in enumerate(pattern.edges):
         if max(edge.head, edge.tail) >= things:
             continue
         for halves in (((edge.head, things), (things, edge.tail)), ((things, edge.tail), (edge.head, things))):
-            edges = list(map(moved, pattern.edges))
+            edges = list(map(shifted, pattern.edges))
             edges[number] = replace(edge, head=halves[0][0], tail=halves[0][1])
             edges.append(PatternEdge(*halves[1][:1], "UNKNOWN between", halves[1][1], False, loose=True))
-            found.append(Form(Pattern(nodes, tuple(edges)), STRETCHED, number, True))
-    return found
+            forms.append(Form(Pattern(nodes, tuple(edges)), STRETCHED, number, True))
+    return forms
 
 
 def shorter_forms(pattern: Pattern) -> list[Form]:
     """Return the forms in which a named edge is left out, as long as unknown nodes stay joined to something."""
-    found = []
+    forms = []
     for number, edge in enumerate(pattern.edges):
-        rest = tuple(one for one in pattern.edges if one is not edge)
-        joined = {node for one in rest for node in (one.head, one.tail)}
+        remaining = tuple(other for other in pattern.edges if other is not edge)
+        joined = {node for other in remaining for node in (other.head, other.tail)}
         lost = [node for node in (edge.head, edge.tail) if node not in joined]
-        if rest and edge.known and all(pattern.nodes[node].known and pattern.nodes[node].value is None for node in lost):
-            found.append(Form(Pattern(pattern.nodes, rest), LEFT_OUT, number))
-    return found
+        if remaining and edge.known and all(pattern.nodes[node].known and pattern.nodes[node].value is None for node in lost):
+            forms.append(Form(Pattern(pattern.nodes, remaining), LEFT_OUT, number))
+    return forms
 
 
 def solve(
@@ -79,43 +79,45 @@ def solve(
     if not options.stretch and not options.leave_out:
         nodes = _nodes(outcome.rows, pattern.things)
         return Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more), read(pattern, problem, nodes), outcome
-    own = tuple(range(pattern.things))
-    by = options.group_by or own
-    wanted = MOST + 1 if options.k is None else options.k
+    own_nodes = tuple(range(pattern.things))
+    by = options.group_by or own_nodes
+    needed = MOST + 1 if options.k is None else options.k
     forms, problems = [form], [problem]
-    best = _marked(outcome.rows, own, 0, 0, -1)
-    for more, asked in ((stretched_forms, options.stretch), (shorter_forms, options.leave_out)):
-        if not asked or not outcome.complete:
+    best = _marked(outcome.rows, own_nodes, 0, 0, -1)
+    for variants, enabled in ((stretched_forms, options.stretch), (shorter_forms, options.leave_out)):
+        if not enabled or not outcome.complete:
             continue
-        if more is shorter_forms and len(best) and int(best.totals[0]) < NEAR:
+        if variants is shorter_forms and len(best) and int(best.totals[0]) < NEAR:
             continue
-        for one in more(pattern):
+        for variant in variants(pattern):
             most = None
-            if len(best) >= wanted or (options.k is None and len(best)):
-                most = int(best.totals[0 if options.k is None else wanted - 1]) - one.extra
+            if len(best) >= needed or (options.k is None and len(best)):
+                most = int(best.totals[0 if options.k is None else needed - 1]) - variant.extra
                 if most < 0:
                     continue
-            other = price(one.pattern)
+            variant_problem = price(variant.pattern)
             # A mapping of the pattern's own nodes counts once, whatever is in between.
-            found = search(other, options.k, by, most=most)
-            outcome.rounds, outcome.complete = outcome.rounds + found.rounds, outcome.complete and found.complete
-            if not len(found.rows):
+            result = search(variant_problem, options.k, by, most=most)
+            outcome.rounds, outcome.complete = outcome.rounds + result.rounds, outcome.complete and result.complete
+            if not len(result.rows):
                 continue
-            forms.append(one)
-            problems.append(other)
-            rows = _marked(found.rows, own, one.extra, len(forms) - 1, pattern.things if one.stretched else -1)
+            forms.append(variant)
+            problems.append(variant_problem)
+            rows = _marked(result.rows, own_nodes, variant.extra, len(forms) - 1, pattern.things if variant.stretched else -1)
             # In the order of the forms: at equal distance, the pattern as written comes first.
             ranks: Any = _Ranks(problem.graph.rank)
-            best = first(best_of_groups(Rows.joined([best, rows]), by, ranks), ranks, wanted)
+            best = first(best_of_groups(Rows.joined([best, rows]), by, ranks), ranks, needed)
             if options.k is None:
                 best = best.take(np.flatnonzero(best.totals == best.totals[0]))
     outcome.more = outcome.more or (options.k is None and len(best) > MOST)
     best = best.take(np.arange(min(len(best), MOST)))
     nodes = _nodes(best, pattern.things + 2)
     readers = []
-    for number, (one, other) in enumerate(zip(forms, problems, strict=True)):
-        mine = nodes[nodes[:, -2] == number]
-        readers.append(read(one.pattern, other, np.delete(mine, -2 if one.stretched else [-2, -1], axis=1)))
+    for number, (variant, variant_problem) in enumerate(zip(forms, problems, strict=True)):
+        variant_rows = nodes[nodes[:, -2] == number]
+        readers.append(
+            read(variant.pattern, variant_problem, np.delete(variant_rows, -2 if variant.stretched else [-2, -1], axis=1))
+        )
     outcome.rows = best
     return Hits(best.totals, nodes, outcome.complete, outcome.more), FormReader(pattern, options, forms, problems, readers), outcome
 
@@ -162,31 +164,31 @@ class FormReader:
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
         """Return what the pattern's own nodes are."""
-        form, reader, own = self._of(numbers)
-        found = reader.nodes(own)
+        form, reader, form_numbers = self._of(numbers)
+        matches = reader.nodes(form_numbers)
         things = self._pattern.things
-        return (*found[:things], *found[things + 1 :]) if form.stretched else found
+        return (*matches[:things], *matches[things + 1 :]) if form.stretched else matches
 
     def edges(self, numbers: Sequence[int]) -> tuple[EdgeMatch, ...]:
         """Return the statements of the edges, without an edge that is left out."""
-        form, reader, own = self._of(numbers)
-        found = list(reader.edges(own))
+        form, reader, form_numbers = self._of(numbers)
+        matches = list(reader.edges(form_numbers))
         if form.stretched:
-            half = found.pop()
-            found[form.edge] = replace(found[form.edge], stretch=form.extra, other=half.statement)
-        given = [edge for number, edge in enumerate(self._pattern.edges) if form.stretched or number != form.edge]
-        return tuple(replace(one, edge=edge) for one, edge in zip(found, given, strict=True))
+            half = matches.pop()
+            matches[form.edge] = replace(matches[form.edge], stretch=form.extra, other=half.statement)
+        edges = [edge for number, edge in enumerate(self._pattern.edges) if form.stretched or number != form.edge]
+        return tuple(replace(match, edge=edge) for match, edge in zip(matches, edges, strict=True))
 
     def count(self, numbers: Sequence[int], total: int) -> int:
         """Return how many mappings of the same group have this distance as their least."""
-        own = tuple(range(self._pattern.things))
+        own_nodes = tuple(range(self._pattern.things))
         least: dict[tuple[int, ...], int] = {}
         for form, problem in zip(self._forms, self._problems, strict=True):
             if total < form.extra:
                 continue
-            given = limited(problem, {node: numbers[node] for node in self._options.group_by})
-            rows = search(given, MOST, own, most=total - form.extra).rows
-            for row, sum_ in zip(_nodes(rows, len(own)).tolist(), rows.totals.tolist(), strict=True):
+            fixed = limited(problem, {node: numbers[node] for node in self._options.group_by})
+            rows = search(fixed, MOST, own_nodes, most=total - form.extra).rows
+            for row, sum_ in zip(_nodes(rows, len(own_nodes)).tolist(), rows.totals.tolist(), strict=True):
                 key = tuple(row)
                 least[key] = min(least.get(key, sum_ + form.extra), sum_ + form.extra)
-        return sum(one == total for one in least.values())
+        return sum(distance == total for distance in least.values())

@@ -48,18 +48,18 @@ class ValueEdge:
 
 def value_edges(pattern: Pattern, prices: Sequence[Costs | None], predicates: int, directed: bool | None) -> list[ValueEdge]:
     """Return the edges of a pattern that end at values; `prices` are those of its edges."""
-    found = []
+    edges = []
     for number, edge in enumerate(pattern.edges):
         at_head = pattern.nodes[edge.head].value
         condition = at_head or pattern.nodes[edge.tail].value
         if condition is None:
             continue
-        own = prices[number]
-        costs = np.zeros(predicates, np.int64) if own is None else own
+        edge_prices = prices[number]
+        costs = np.zeros(predicates, np.int64) if edge_prices is None else edge_prices
         # A statement runs to its value, so an edge with the value as subject runs against it.
         against = 0 if at_head is None or directed is False else BARRED if directed else AGAINST
-        found.append(ValueEdge(number, edge.tail if at_head else edge.head, condition, costs, against))
-    return found
+        edges.append(ValueEdge(number, edge.tail if at_head else edge.head, condition, costs, against))
+    return edges
 
 
 def with_value(domain: Domain, edge: ValueEdge, nodes: NDArray[Any], predicates: NDArray[Any]) -> Domain:
@@ -67,10 +67,10 @@ def with_value(domain: Domain, edge: ValueEdge, nodes: NDArray[Any], predicates:
     costs = np.minimum(edge.prices.take(predicates) + edge.against, BARRED)
     order = np.lexsort((costs, nodes))
     nodes, costs = nodes[order], costs[order]
-    fresh = changed(nodes)
-    nodes, costs = nodes[fresh].astype(np.int32), costs[fresh]
-    own = domain.at(nodes)
-    costs = np.minimum(costs if own is None else costs + own, BARRED)
+    starts = changed(nodes)
+    nodes, costs = nodes[starts].astype(np.int32), costs[starts]
+    terms = domain.at(nodes)
+    costs = np.minimum(costs if terms is None else costs + terms, BARRED)
     keep = costs < BARRED
     return Domain(costs[keep], nodes[keep])
 
@@ -82,13 +82,13 @@ def holders(snapshot: Snapshot, condition: Condition) -> tuple[NDArray[np.int64]
     if not len(kinds):
         empty = np.empty(0, np.int64)
         return empty, empty, empty
-    found = np.zeros(len(kinds), bool)
+    mask = np.zeros(len(kinds), bool)
     if condition.quantity is not None:
-        found |= _numbers(snapshot, condition, kinds)
+        mask |= _numbers(snapshot, condition, kinds)
     if condition.time is not None:
         times = kinds == Kind.TIME
-        found |= times & condition.at(get("att.a"), get("att.b"))
-    at = np.flatnonzero(found)
+        mask |= times & condition.at(get("att.a"), get("att.b"))
+    at = np.flatnonzero(mask)
     predicates = np.searchsorted(get("att.offsets"), at, side="right") - 1
     return at + snapshot.relations, snapshot.attribute_subject[at].astype(np.int64), predicates.astype(np.int64)
 
@@ -97,29 +97,29 @@ def _numbers(snapshot: Snapshot, condition: Condition, kinds: NDArray[Any]) -> N
     get = snapshot.arrays.get
     units, floats = get("att.unit"), np.ascontiguousarray(get("att.a")).view(np.float64)
     quantities = kinds == Kind.QUANTITY
-    found, equal = np.zeros(len(kinds), bool), np.zeros(len(kinds), bool)
+    mask, equal = np.zeros(len(kinds), bool), np.zeros(len(kinds), bool)
     for unit in np.unique(units[quantities]).tolist():
-        wanted = condition.in_unit(NO_UNIT if unit < 0 else snapshot.texts[unit])
-        if wanted is None:
+        bound = condition.in_unit(NO_UNIT if unit < 0 else snapshot.texts[unit])
+        if bound is None:
             continue
-        own = quantities & (units == unit)
+        in_unit = quantities & (units == unit)
         try:
-            number = float(wanted)
+            number = float(bound)
         except OverflowError:
-            number = float("inf") if wanted > 0 else float("-inf")
-        equal |= own & (floats == number)
+            number = float("inf") if bound > 0 else float("-inf")
+        equal |= in_unit & (floats == number)
         match condition.operator:
             case "=":
-                found |= own & (floats == number)
+                mask |= in_unit & (floats == number)
             case "<" | "<=":
-                found |= own & (floats <= number)
+                mask |= in_unit & (floats <= number)
             case _:
-                found |= own & (floats >= number)
+                mask |= in_unit & (floats >= number)
     # Floats do not decide about numbers that no float equals, or that equal the bound.
-    near = np.flatnonzero(found)
-    exact = near[(get("att.ref")[near] >= 0) | equal[near]]
+    candidates = np.flatnonzero(mask)
+    exact = candidates[(get("att.ref")[candidates] >= 0) | equal[candidates]]
     if len(exact):
         cells = {name: get(f"att.{name}").take(exact) for name, _ in PARTS}
         values = decode_values(cells, snapshot.texts.__getitem__, snapshot.ident)
-        found[exact] = [condition.holds(value) for value in values]
-    return found
+        mask[exact] = [condition.holds(value) for value in values]
+    return mask

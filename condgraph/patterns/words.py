@@ -31,12 +31,12 @@ _LEADING: Final = re.compile(
 @cache
 def _groups() -> dict[str, list[tuple[int, int]]]:
     """Return the line of every word, and its place there."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    places: dict[str, list[tuple[int, int]]] = {}
     for line, text in enumerate(TABLE.splitlines()):
-        for place, group in enumerate(text.split("|")):
+        for position, group in enumerate(text.split("|")):
             for word in group.split(","):
-                found.setdefault(word.strip(), []).append((line, place))
-    return found
+                places.setdefault(word.strip(), []).append((line, position))
+    return places
 
 
 @cache
@@ -59,20 +59,20 @@ def words_for(relation: str) -> dict[str, int]:
     """
     text = spelled(relation)
     groups = _groups()
-    at = 0
+    start = 0
     # Text longer than every phrase is not cut out for lookup, since a text may have a million words.
-    while len(text) - at > _longest() or text[at:] not in groups:
+    while len(text) - start > _longest() or text[start:] not in groups:
         # "was born in" is "born in", and "is the father of" is "father of".
-        leading = _LEADING.match(text, at)
+        leading = _LEADING.match(text, start)
         if leading is None:
             return {}
-        at = leading.end()
-    text = text[at:]
-    found: dict[str, int] = {text: 0} if text != spelled(relation) else {}
-    for line, place in groups[text]:
+        start = leading.end()
+    text = text[start:]
+    costs: dict[str, int] = {text: 0} if text != spelled(relation) else {}
+    for line, position in groups[text]:
         for number, group in enumerate(_lines()[line]):
             for word in group:
                 if word != spelled(relation):
-                    cost = SAME if number == place else NEARLY
-                    found[word] = min(found.get(word, cost), cost)
-    return found
+                    cost = SAME if number == position else NEARLY
+                    costs[word] = min(costs.get(word, cost), cost)
+    return costs
