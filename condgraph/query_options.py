@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 class QueryOptions:
     """The options of a query; most are None if not given. Raises `OptionError` for an invalid value.
 
+    - `language`: the language of the program; by default it is recognised
+    - `engine`: the engine of the store (`storage.ENGINES`)
     - `timeout`: in seconds
-    - `limit`: the maximum number of values
-    - `parameters`: the values of `$name` in the program
+    - `limit`: the maximum number of values shown
+    - `cancelled`: an event that ends the query when it is set
+    - `on_unknown`: "error", "empty" (unknown names match nothing) or "nearest" (an unknown predicate is replaced)
     - `table`: a clause that is applied to the program's rows
+    - `parameters`: the values of `$name` in the program
     - `further`: options of the language only
     - `at`, `between`: the time, or two times, at which statements must hold; with `certain`, they must certainly hold
     - `as_of`: the version of the graph to query
