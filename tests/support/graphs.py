@@ -1,9 +1,8 @@
-"""Small random graphs with everything a graph can hold, as items (`condgraph.engine.facts`).
+"""Small random graphs with everything that a graph can hold, as items (`condgraph.engine.facts`).
 
-A generator asks a `Pick` for each choice: `Dice` rolls them from a seed, fast enough for thousands;
-`drawn` lets Hypothesis make them, which then shrinks what fails. Names are few on purpose, so that
-they are shared; some texts look like numbers and times, some keys are attribute, relation and
-qualifier at once.
+A generator gets each choice from a `Pick`: `Dice` draws from a seed, fast enough for thousands of graphs; `drawn` lets
+Hypothesis choose, which can then shrink a failure. There are few names, so that they are shared; some texts look like
+numbers and times, and some keys are attribute, relation and qualifier at once.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ T = TypeVar("T")
 
 
 class Pick(Protocol):
-    """Where choices come from."""
+    """A source of random choices."""
 
     def below(self, n: int) -> int:
-        """A number from 0 to n - 1."""
+        """Return a number from 0 to n - 1."""
 
     def one(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Return one of the options."""
 
 
 class Dice:
-    """Choices from a seed."""
+    """Random choices from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -55,7 +54,7 @@ class Dice:
 
 
 class _Drawn:
-    """Choices of Hypothesis."""
+    """Choices made by Hypothesis."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
@@ -68,7 +67,7 @@ class _Drawn:
 
 
 def drawn(generate: Callable[[Pick], T]) -> st.SearchStrategy[T]:
-    """A generator as a Hypothesis strategy."""
+    """Return a generator as a Hypothesis strategy."""
 
     @st.composite
     def strategy(draw: st.DrawFn) -> T:
@@ -107,7 +106,7 @@ TIMES = (*POINTS, *POINTS, *SPANS)
 
 
 def a_value(pick: Pick) -> Any:
-    """Any value an attribute may have; small numbers and years more often, so that they meet."""
+    """Return any value of an attribute; small numbers and years more often, so that values coincide."""
     kind = pick.below(12)
     if kind < 4:
         return pick.one(TEXTS)
@@ -119,24 +118,24 @@ def a_value(pick: Pick) -> Any:
 
 
 def a_ref(pick: Pick) -> Ref:
-    """A reference to an entity or a concept; `e99` is declared nowhere."""
+    """Return a reference to an entity or a concept; `e99` is never declared."""
     return Ref(pick.one((*ENTITIES, *ENTITIES, *CONCEPTS, "e99")))
 
 
 def a_subject(pick: Pick, concepts: bool) -> str:
-    """An entity, or now and then a concept."""
+    """Return an entity or, sometimes, a concept."""
     return pick.one((*ENTITIES, *ENTITIES, *CONCEPTS) if concepts else ENTITIES)
 
 
 def qualifiers(pick: Pick) -> tuple[tuple[str, Any], ...]:
-    """Up to three qualifiers, keys possibly repeated."""
+    """Return up to three qualifiers, possibly with repeated keys."""
     if pick.below(2):
         return ()
     return tuple((pick.one(QUALIFIERS), a_ref(pick) if pick.below(5) == 0 else a_value(pick)) for _ in range(pick.below(4)))
 
 
 def a_statement(pick: Pick, concepts: bool = True) -> Statement:
-    """An attribute or a relation."""
+    """Return an attribute or a relation."""
     if pick.below(2):
         return Statement(a_subject(pick, concepts), pick.one(ATTRIBUTES), a_value(pick), qualifiers(pick))
     thing = a_ref(pick) if concepts else Ref(pick.one(ENTITIES))
@@ -144,28 +143,28 @@ def a_statement(pick: Pick, concepts: bool = True) -> Statement:
 
 
 def declarations(pick: Pick) -> list[Any]:
-    """Entities with names and kinds, memberships and subclasses; cycles are as likely as not."""
+    """Return entities with names and kinds, memberships and subclasses, often with cycles."""
     kinds = (EntityKind.ENTITY, EntityKind.ENTITY, EntityKind.ENTITY, EntityKind.ROW)
-    items: list[Any] = [Entity(ident, pick.one(NAMES), pick.one(kinds)) for ident in ENTITIES]
-    items += [Entity(ident, pick.one(NAMES), EntityKind.CONCEPT) for ident in CONCEPTS]
+    items: list[Any] = [Entity(entity_id, pick.one(NAMES), pick.one(kinds)) for entity_id in ENTITIES]
+    items += [Entity(entity_id, pick.one(NAMES), EntityKind.CONCEPT) for entity_id in CONCEPTS]
     items += [Member(pick.one((*ENTITIES, CONCEPTS[0])), pick.one(CONCEPTS)) for _ in range(pick.below(20))]
     items += [Subclass(pick.one(CONCEPTS), pick.one(CONCEPTS)) for _ in range(pick.below(7))]
     return items
 
 
 def graph(pick: Pick) -> list[Any]:
-    """The items of a graph: everything declared, then statements, some of them twice; half of them
-    have no facts of concepts.
+    """Return the items of a graph: declarations, then statements, some of them twice; half of the graphs have no facts
+    about concepts.
     """
     concepts = pick.below(2) == 1
-    found = [a_statement(pick, concepts) for _ in range(1 + pick.below(60))]
-    again = [pick.one(found) for _ in range(pick.below(6))]
-    return [*declarations(pick), *found, *again]
+    statements = [a_statement(pick, concepts) for _ in range(1 + pick.below(60))]
+    repeated = [pick.one(statements) for _ in range(pick.below(6))]
+    return [*declarations(pick), *statements, *repeated]
 
 
 def padding(entities: int, *, facts: bool) -> list[Any]:
-    """Concepts that no program names, with facts of their own or without: the graph is large beside
-    what a program looks at.
+    """Return concepts that no program names, with or without facts of their own: they make the graph large compared
+    with what a program reads.
     """
     items: list[Any] = [Entity(f"pad{i}", f"{'·' * 40}{i}", EntityKind.CONCEPT) for i in range(entities)]
     if facts:
@@ -174,13 +173,13 @@ def padding(entities: int, *, facts: bool) -> list[Any]:
     return items
 
 
-# -- graphs as they are stored: rows, raw texts, sources, bounds that are not known ----------------
+# -- graphs as stored: rows, raw texts, sources, unknown bounds ------------------------------------
 
 SOURCES = ("films", "Zürich/57", "facts 2")
 
 
 def stored_times() -> st.SearchStrategy[Time]:
-    """Any interval that can be stored, bounds that are open or not known included."""
+    """Return a strategy for any interval that can be stored, with open and unknown bounds."""
     starts = st.sampled_from((OPEN_START, UNKNOWN_START)) | st.integers(-(2**45), 2**45)
     ends = st.sampled_from((OPEN_END, UNKNOWN_END)) | st.integers(-(2**45), 2**45)
     pairs = st.tuples(starts, ends).filter(lambda pair: pair[0] < pair[1])
@@ -188,46 +187,46 @@ def stored_times() -> st.SearchStrategy[Time]:
 
 
 def stored_numbers() -> st.SearchStrategy[Any]:
-    """Any finite number."""
+    """Return a strategy for any finite number."""
     decimals = st.decimals(allow_nan=False, allow_infinity=False, places=20, min_value=-(10**20), max_value=10**20)
     return st.integers(-(10**40), 10**40) | st.floats(allow_nan=False, allow_infinity=False) | decimals | st.sampled_from(NUMBERS)
 
 
 def stored_values() -> st.SearchStrategy[Any]:
-    """Any value."""
+    """Return a strategy for any value."""
     words = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(TEXTS)
     return words | st.builds(Quantity, stored_numbers(), st.sampled_from(UNITS)) | stored_times() | st.just(UNKNOWN)
 
 
 def places() -> st.SearchStrategy[tuple[tuple[str, int], ...]]:
-    """Where something stands: one or more sources and rows."""
+    """Return a strategy for the places of a fact: one or more sources and rows."""
     return st.lists(st.tuples(st.sampled_from(SOURCES), st.integers(0, 9)), min_size=1, max_size=3, unique=True).map(tuple)
 
 
 @st.composite
 def stored_items(draw: st.DrawFn, *, most: int = 12) -> list[Any]:
-    """Items with sources of their own."""
+    """Return items with sources of their own."""
     ids = st.sampled_from((*ENTITIES[:4], *CONCEPTS[:2]))
     keys = st.sampled_from((*QUALIFIERS, "end time", "point in time"))
     refs = ids.map(Ref)
-    some = st.lists(st.tuples(keys, stored_values() | refs), max_size=3).map(tuple)
+    qualified = st.lists(st.tuples(keys, stored_values() | refs), max_size=3).map(tuple)
     raw = st.none() | st.text(st.characters(codec="utf-8"), max_size=4)
-    attributes = st.builds(Statement, ids, st.sampled_from(ATTRIBUTES), stored_values(), some, st.just(0), raw)
-    relations = st.builds(Statement, ids, st.sampled_from(RELATIONS), refs, some)
-    found = draw(st.lists(attributes | relations, max_size=most))
-    if found:
-        found += draw(st.lists(st.sampled_from(found), max_size=3))
+    attributes = st.builds(Statement, ids, st.sampled_from(ATTRIBUTES), stored_values(), qualified, st.just(0), raw)
+    relations = st.builds(Statement, ids, st.sampled_from(RELATIONS), refs, qualified)
+    statements = draw(st.lists(attributes | relations, max_size=most))
+    if statements:
+        statements += draw(st.lists(st.sampled_from(statements), max_size=3))
     heads = [Source(name, f"/data/{name}.csv", "csv") for name in draw(st.lists(st.sampled_from(SOURCES), unique=True))]
     rows = [
         Sourced(Entity(f"t/{n}", f"t row {n}", EntityKind.ROW, n), ((SOURCES[0], n),)) for n in range(1, draw(st.integers(1, 4)))
     ]
-    # From a seed: it is the statements that are worth shrinking.
+    # Declarations come from a seed, since only the statements are worth shrinking.
     declared = declarations(Dice(draw(st.integers(0, 10**6))))
     named = [item for item in declared if isinstance(item, Entity) and item.kind is not EntityKind.ROW]
-    below = [Sourced(item, draw(places())) for item in declared if not isinstance(item, Entity)]
-    return [*heads, *named, *rows, *below, *(Sourced(one, draw(places())) for one in found)]
+    links = [Sourced(item, draw(places())) for item in declared if not isinstance(item, Entity)]
+    return [*heads, *named, *rows, *links, *(Sourced(statement, draw(places())) for statement in statements)]
 
 
 def literal_of(value: Any) -> str:
-    """A value as it is written in a program."""
+    """Return a value as written in a program."""
     return "Ann" if isinstance(value, Ref) else text_of(value)

@@ -1,7 +1,7 @@
 # ruff: noqa: E501
-"""A shop with ugly keys: of letters, numbers, with a zero in front, with a slash, a quote, spaces
-and other scripts; customers called like the keys of others; what refers to rows by other names.
-Questions with keys in tests, as SQL and as ours.
+"""A shop with awkward keys: letters, numbers, a leading zero, a slash, a quote, spaces and other scripts; customers
+named like the keys of others; references by columns of other names. The questions test keys, as SQL and as table
+clauses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILES: Final = {
     "orders": "orderID,customerID,handler,amount\n10,ALFKI,2,120\n11,ALFKI,1,80\n12,ANATR,1,200\n13,7,3,5\n14,007,3,6\n15,AC/DC,,7\n"
     "16,DC,1,8\n17,O'Neil,2,9\n18,ÅSA 1,2,10\n",
     "lines": "orderID,lineNo,item\n10,1,tea\n10,2,jam\n12,1,tea\n13,1,bread\n",
-    # The third is called like the key of the second.
+    # The third one's name is the key of the second.
     "employees": "employeeID,name,boss\n1,Bo,\n2,Kim,1\n3,2,1\n",
 }
 JOIN: Final = {"orders.handler": "employees.employeeID", "employees.boss": "employees.employeeID"}
@@ -38,7 +38,7 @@ QUESTIONS: Final = [
     ("SELECT orderID FROM orders WHERE handler = 3", "orders", "where handler = 3 show orderID"),
     ("SELECT orderID FROM orders WHERE handler != 3", "orders", "where handler != 3 show orderID"),
     ("SELECT o.orderID FROM orders o JOIN employees e ON handler = employeeID WHERE boss = 1", "orders", "where handler.boss = 1 show orderID"),
-    # A name beside a key: Kim has the key 2, and another is called so.
+    # A text that is a key and a name: Kim has the key 2, and another employee is named 2.
     ("SELECT orderID FROM orders JOIN employees ON handler = employeeID WHERE handler = 2 OR name = '2'", "orders",
      "where handler = '2' show orderID"),
     ("SELECT item FROM lines WHERE orderID = 10", "lines", "where orderID = 10 show item"),
@@ -49,7 +49,7 @@ QUESTIONS: Final = [
      "group by customerID as c show count() as n having c = 'ALFKI'"),
 ]  # fmt: skip
 
-#: SQL, and the condition of an LLM query for orders.
+#: The condition in SQL, and in an LLM query for orders.
 QUERIES: Final = [
     ("customerID = 'ALFKI'", "relation='customerID', tail_entity='ALFKI'"),
     ("customerID = 'ALFKI'", "relation='customerID', tail_entity='customers/ALFKI'"),
@@ -62,13 +62,13 @@ QUERIES: Final = [
     ("customerID IN ('7', 'ANATR')", "relation='customerID', tail_entity=['7', 'ANATR']"),
     ("handler = 3", "relation='handler', tail_entity='3'"),
     ("handler = 1 AND amount > 20", "relation='amount', tail_entity>'20', key='handler', value='1'"),
-    # A name beside a key: Kim has the key 2, and another is called so.
+    # A text that is a key and a name: Kim has the key 2, and another employee is named 2.
     ("handler IN (2, 3)", "relation='handler', tail_entity='2'"),
 ]
 
 
 def query(condition: str) -> str:
-    """The numbers of the orders of a condition, as an LLM query."""
+    """Return an LLM query for the numbers of the orders that meet a condition."""
     orders = "source='shop/orders'"
     lines = (
         f"get_information({condition}, {orders})",
@@ -78,7 +78,7 @@ def query(condition: str) -> str:
 
 
 def folder(path: Path) -> Path:
-    """The shop as a folder of CSV files."""
+    """Write the shop as a folder of CSV files."""
     path.mkdir(exist_ok=True)
     for name, text in FILES.items():
         (path / f"{name}.csv").write_text(text, encoding="utf-8")
@@ -86,20 +86,20 @@ def folder(path: Path) -> Path:
 
 
 def shop(path: Path) -> Graph:
-    """The shop in memory."""
+    """Return the shop in memory."""
     graph = condgraph.open("memory:")
     graph.load(folder(path), name="shop", join=JOIN)
     return graph
 
 
 def tables(path: Path) -> Any:
-    """The shop in DuckDB; white space counts once, as everywhere here."""
+    """Return the shop in DuckDB, with repeated white space collapsed as in graphs."""
     import duckdb
 
-    found = duckdb.connect()
+    connection = duckdb.connect()
     for name in FILES:
-        found.read_csv(
+        connection.read_csv(
             str(path / f"{name}.csv"), dtype={"customerID": "VARCHAR"} if "customerID" in FILES[name] else None
         ).to_table(name)
-    found.execute("UPDATE customers SET customerID = regexp_replace(customerID, '\\s+', ' ', 'g')")
-    return found
+    connection.execute("UPDATE customers SET customerID = regexp_replace(customerID, '\\s+', ' ', 'g')")
+    return connection

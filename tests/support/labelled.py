@@ -1,4 +1,4 @@
-"""The labels of concepts that entities on Neo4j carry, and those that they should, by id."""
+"""The concept labels that entities on Neo4j carry, and those that they should carry, by id."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _STATED = "MATCH (g:CondgraphGraph {name: $graph}) RETURN g.labels AS labels, g.
 
 
 def carried(remote: Neo4jGraph) -> dict[str, set[str]]:
-    """What entities on the server carry; what the graph's node says of it is compared."""
-    given = {"graph": remote.name}
-    found = {row["id"]: set(row["found"]) for row in remote.store.connection.read(_CARRIED, given)}
-    (stated,) = remote.store.connection.read(_STATED, given)
-    assert json.loads(stated["labels"] or "{}") == Counter(label for labels in found.values() for label in labels)
+    """Return the labels of entities on the server, after checking them against the counts in the graph's node."""
+    parameters = {"graph": remote.name}
+    labels_of = {row["id"]: set(row["found"]) for row in remote.store.connection.read(_CARRIED, parameters)}
+    (stated,) = remote.store.connection.read(_STATED, parameters)
+    assert json.loads(stated["labels"] or "{}") == Counter(label for labels in labels_of.values() for label in labels)
     assert stated["labelling"] is None
-    return found
+    return labels_of
 
 
 def concepts(graph: Graph) -> dict[str, set[str]]:
-    """The names of the direct concepts of entities, from the statements of a graph in process."""
+    """Return the names of the direct concepts of entities, from a graph in process."""
     snapshot = graph.current
     pairs = zip(snapshot.arrays.get("mem.e").tolist(), snapshot.arrays.get("mem.c").tolist(), strict=True)
-    found: dict[str, set[str]] = {}
+    names_of: dict[str, set[str]] = {}
     for member, concept in pairs:
         if snapshot.entity(member).kind.name != "CONCEPT":
-            found.setdefault(snapshot.ident(member), set()).add(snapshot.name(concept))
-    return found
+            names_of.setdefault(snapshot.ident(member), set()).add(snapshot.name(concept))
+    return names_of

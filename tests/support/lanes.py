@@ -1,9 +1,9 @@
-"""How much is tested: samples in the gate (`make test`), everything with `CONDGRAPH_ALL=1` (`make nightly`); graphs that all
-workers share.
+"""How much is tested: samples in the gate (`make test`), everything with `CONDGRAPH_ALL=1` (`make nightly`); and graphs
+that all workers share.
 
-Tests marked `slow` or `data` (whole data sets) are left to the nightly run. Tests that use a server are marked `service`: by the
-names of their fixtures here, or by hand; `asking.py` fails those that are not. Tests that read benchmark data are marked
-`reads_data`, by their fixtures or by hand.
+Tests marked `slow` or `data` (complete data sets) are left to the nightly run. Tests that use a server are marked
+`service`, here by the names of their fixtures or by hand; `asking.py` fails those without the mark. Tests that read
+benchmark data are marked `reads_data`, by their fixtures or by hand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support import progress
 T = TypeVar("T")
 #: Whether this is the nightly run.
 ALL: Final = os.environ.get("CONDGRAPH_ALL", "0") not in ("", "0")
-#: Whether whole data sets are asked for as well, which takes hours.
+#: Whether complete data sets are tested as well, which takes hours.
 WHOLE: Final = os.environ.get("CONDGRAPH_ALL") == "whole"
 _SERVICE: Final = re.compile(
     r"(?:neo4j|arcadedb|virtuoso|oxigraph|fuseki|postgres|mariadb|browser|chromium)\w*|(?:\w+_)?server|\w+_uri|endpoint|served|silent"
@@ -35,27 +35,27 @@ _REASON: Final = "it is left to the nightly run (CONDGRAPH_ALL=1)"
 
 
 def by_lane(quick: T, everything: T, whole: T) -> T:
-    """How much of something heavy: in the gate, in the nightly run, and where whole data sets are asked for."""
+    """Return a quantity for the gate, for the nightly run, or for complete data sets."""
     return whole if WHOLE else everything if ALL else quick
 
 
 def share_of_today(shares: int) -> int:
-    """One of so many shares of what a night has no time for, another each day: what a night finds, `CONDGRAPH_SHARE` repeats."""
+    """Return the number of today's share of work that is too long for one night; `CONDGRAPH_SHARE` repeats a share."""
     return int(os.environ.get("CONDGRAPH_SHARE", date.today().toordinal())) % shares
 
 
 def sample(items: Sequence[T], step: int) -> Sequence[T]:
-    """Every `step`-th item, spread over all; all of them in the nightly run."""
+    """Return every `step`-th item, or all in the nightly run."""
     return items if ALL else items[::step]
 
 
 def examples(number: int) -> int:
-    """How many examples Hypothesis makes up: a third in the gate."""
+    """Return the number of Hypothesis examples: a third in the gate."""
     return number if ALL else max(10, number // 3)
 
 
 def mark(items: Sequence[pytest.Item]) -> None:
-    """Mark tests that use a server or benchmark data, or take long; leave out what belongs to the nightly run."""
+    """Mark tests that use a server or benchmark data, or take long; skip those that belong to the nightly run."""
     long = progress.long_tests()
     for item in items:
         if progress.name_of(item.nodeid) in long:
@@ -70,8 +70,9 @@ def mark(items: Sequence[pytest.Item]) -> None:
 
 
 def group_of(item: pytest.Item) -> str:
-    """The group of tests that one worker runs: by hand (`xdist_group`), or so that no worker waits for the other or starts what
-    the other has. Tests that empty a database take turns, and those of a file share its servers and browser. Others have none.
+    """Return the group of tests that one worker runs: as marked (`xdist_group`), or one that keeps workers from waiting
+    for each other and from starting the same servers. Tests that empty a database take turns, and those of a file share
+    its servers and browser. Other tests have none.
     """
     if "emptied_neo4j_uri" in getattr(item, "fixturenames", ()):
         return "neo4j native"
@@ -82,19 +83,19 @@ def group_of(item: pytest.Item) -> str:
 
 
 def shared_graph(factory: pytest.TempPathFactory, source: Path, **options: Any) -> Graph:
-    """A graph of one source without problems or warnings, loaded by the first worker that asks; the
-    others open what it left.
+    """Return a graph of one source without problems or warnings; the first worker loads it, and the others open the
+    stored one.
     """
     base = factory.getbasetemp()
     root = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "graphs"
     root.mkdir(exist_ok=True)
     name = re.sub(r"\W+", "-", "-".join([source.parent.name, source.name, *map(str, options.values())]))
-    place, done = root / name, root / f"{name}.done"
+    path, marker = root / name, root / f"{name}.done"
     with (root / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            report = condgraph.open(place).load(source, **options)
+        if not marker.exists():
+            report = condgraph.open(path).load(source, **options)
             assert not report.problems
             assert not report.warnings
-            done.touch()
-    return condgraph.open(place)
+            marker.touch()
+    return condgraph.open(path)

@@ -1,8 +1,7 @@
 # ruff: noqa: E501
-"""Two small data sets of several tables as people have them, and questions over them as SQL and as
-ours: a library in a PostgreSQL database (types of its own, foreign keys, a key of two columns, tables
-that refer to themselves), and a league in a workbook (merged headers, dates, headers with spaces,
-two columns that refer to one table). DuckDB has the same rows.
+"""Two small realistic data sets of several tables, with questions as SQL and as table clauses: a library in a
+PostgreSQL database (enum types, foreign keys, a key of two columns, tables that refer to themselves), and a league in a
+workbook (merged headers, dates, headers with spaces, two columns that refer to one table). DuckDB has the same rows.
 """
 
 from __future__ import annotations
@@ -65,43 +64,43 @@ LIBRARY: Final[list[tuple[str, str, str]]] = [
 
 
 def library_rows() -> Tables:
-    """The rows of the library, in the order of the schema."""
-    some = random.Random(11)
+    """Return the rows of the library, in the order of the schema."""
+    dice = random.Random(11)
     day = datetime.date(2021, 1, 1)
     countries = ["NO", "IT", "PE", None]
     authors = [
-        (i, name, None if i == 4 else datetime.date(1900 + 7 * i, 1 + i % 12, 1 + i), some.choice(countries))
+        (i, name, None if i == 4 else datetime.date(1900 + 7 * i, 1 + i % 12, 1 + i), dice.choice(countries))
         for i, name in enumerate(["O'Neil, Ann", "Ünal Zoë", "Bob", "Bob", "Li 李", "Ng"], 1)
     ]
     books: list[tuple[Any, ...]] = []
     for i in range(24):
         title = (
-            f"{some.choice(['Book', 'Tale', 'Art'])} of {some.choice(['tea', 'snow', 'ink'])} {i:02}"
+            f"{dice.choice(['Book', 'Tale', 'Art'])} of {dice.choice(['tea', 'snow', 'ink'])} {i:02}"
             if i % 5
             else f'The "{i}"; a life'
         )
         sequel = books[i - 3][0] if i > 5 and i % 4 == 0 else None
-        price = None if i % 9 == 4 else round(some.uniform(2, 80), 2)
-        books.append((f"978-{i:04}-{i % 10}", title, some.choice(["novel", "essay", "verse"]), some.randint(40, 900), price,
-                      some.choice([*range(1, 7), None]), sequel))  # fmt: skip
+        price = None if i % 9 == 4 else round(dice.uniform(2, 80), 2)
+        books.append((f"978-{i:04}-{i % 10}", title, dice.choice(["novel", "essay", "verse"]), dice.randint(40, 900), price,
+                      dice.choice([*range(1, 7), None]), sequel))  # fmt: skip
     branches = [("OSL", "Oslo", day), ("ROM", "Rome", datetime.date(1999, 12, 31)), ("RM2", "Rome", None), ("LIM", "Lima", day)]
-    items = [(1000 + i, some.choice(books)[0], some.choice(branches)[0]) for i in range(40)]
+    items = [(1000 + i, dice.choice(books)[0], dice.choice(branches)[0]) for i in range(40)]
     members: list[tuple[Any, ...]] = []
     for i in range(20):
-        adviser = members[some.randrange(i)][0] if i and some.random() < 0.6 else None
-        joined = day + datetime.timedelta(days=some.randrange(400))
-        members.append((f"m{i:03}", f"Reader {i % 17}", joined, some.choice([one[0] for one in branches] + [None]), adviser))
+        adviser = members[dice.randrange(i)][0] if i and dice.random() < 0.6 else None
+        joined = day + datetime.timedelta(days=dice.randrange(400))
+        members.append((f"m{i:03}", f"Reader {i % 17}", joined, dice.choice([branch[0] for branch in branches] + [None]), adviser))
     loans = {}
     for _ in range(130):
-        item, taken = some.choice(items)[0], day + datetime.timedelta(days=some.randrange(1000))
-        returned = None if some.random() < 0.15 else taken + datetime.timedelta(days=some.randrange(1, 60))
-        fee = some.choice([None, 0, 0.5, 1.25, 12])
-        loans[item, taken] = item, taken, returned, some.choice(members[:18])[0], fee
+        item, taken = dice.choice(items)[0], day + datetime.timedelta(days=dice.randrange(1000))
+        returned = None if dice.random() < 0.15 else taken + datetime.timedelta(days=dice.randrange(1, 60))
+        fee = dice.choice([None, 0, 0.5, 1.25, 12])
+        loans[item, taken] = item, taken, returned, dice.choice(members[:18])[0], fee
     return {"author": authors, "book": books, "branch": branches, "item": items, "member": members, "loan": list(loans.values())}
 
 
 def to_postgres(url: str) -> None:
-    """Write the library into a database of PostgreSQL."""
+    """Write the library into a PostgreSQL database."""
     import psycopg
 
     with psycopg.connect(url) as connection:
@@ -113,14 +112,14 @@ def to_postgres(url: str) -> None:
 
 
 def library_tables() -> Any:
-    """The library in DuckDB."""
+    """Return the library in DuckDB."""
     import duckdb
 
-    found = duckdb.connect()
-    found.execute(LIBRARY_SCHEMA.format(kind="VARCHAR"))
+    connection = duckdb.connect()
+    connection.execute(LIBRARY_SCHEMA.format(kind="VARCHAR"))
     for name, rows in library_rows().items():
-        found.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-    return found
+        connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+    return connection
 
 
 # -- a league --------------------------------------------------------------------------------------
@@ -162,8 +161,8 @@ LEAGUE: Final[list[tuple[str, str, str]]] = [
 
 
 def league_rows() -> Tables:
-    """The rows of the league, in the order of the schema."""
-    some = random.Random(5)
+    """Return the rows of the league, in the order of the schema."""
+    dice = random.Random(5)
     day = datetime.date(2022, 3, 1)
     towns = ["Oslo", "Oslo", "Bergen", "Tromsø", "Bodø", "Molde"]
     teams = [
@@ -172,23 +171,23 @@ def league_rows() -> Tables:
     ]
     players = [
         (
-            100 + i, f"Player {i}", None if i % 13 == 12 else some.randint(1, 6),
-            datetime.date(1990 + some.randrange(15), some.randint(1, 12), some.randint(1, 28)), some.choice(["keeper", "back", "wing", None]),
+            100 + i, f"Player {i}", None if i % 13 == 12 else dice.randint(1, 6),
+            datetime.date(1990 + dice.randrange(15), dice.randint(1, 12), dice.randint(1, 28)), dice.choice(["keeper", "back", "wing", None]),
         )
         for i in range(45)
     ]  # fmt: skip
     matches = []
     for i in range(30):
-        home, guest = some.sample(range(1, 7), 2)
-        played = day + datetime.timedelta(days=some.randrange(700))
-        goals = (None, None) if i % 11 == 10 else (some.randint(0, 5), some.randint(0, 4))
-        matches.append((i + 1, played, home, guest, *goals, some.choice(["Stadion A", "Solheim", "Park", None])))
-    scored = [(some.randint(1, 30), some.choice(players[:35])[0], some.randint(1, 90)) for _ in range(70)]
+        home, guest = dice.sample(range(1, 7), 2)
+        played = day + datetime.timedelta(days=dice.randrange(700))
+        goals = (None, None) if i % 11 == 10 else (dice.randint(0, 5), dice.randint(0, 4))
+        matches.append((i + 1, played, home, guest, *goals, dice.choice(["Stadion A", "Solheim", "Park", None])))
+    scored = [(dice.randint(1, 30), dice.choice(players[:35])[0], dice.randint(1, 90)) for _ in range(70)]
     return {"teams": teams, "players": players, "matches": matches, "goals": scored}
 
 
 def to_excel(path: Path) -> Path:
-    """Write the league as a workbook: the goals of a match stand under a header that is merged."""
+    """Write the league as a workbook; the goals of a match are under a merged header."""
     import openpyxl
 
     book = openpyxl.Workbook()
@@ -212,14 +211,14 @@ def to_excel(path: Path) -> Path:
 
 
 def league(path: Path) -> Graph:
-    """The league in memory, from its workbook."""
+    """Return the league in memory, loaded from its workbook."""
     graph = condgraph.open("memory:")
     graph.load(to_excel(path), name="league", join=LEAGUE_JOIN)
     return graph
 
 
 def library(url: str) -> Graph:
-    """The library in memory, from its database."""
+    """Return the library in memory, loaded from its database."""
     to_postgres(url)
     graph = condgraph.open("memory:")
     graph.load(url, name="library")
@@ -227,11 +226,11 @@ def library(url: str) -> Graph:
 
 
 def league_tables() -> Any:
-    """The league in DuckDB."""
+    """Return the league in DuckDB."""
     import duckdb
 
-    found = duckdb.connect()
-    found.execute(LEAGUE_SCHEMA)
+    connection = duckdb.connect()
+    connection.execute(LEAGUE_SCHEMA)
     for name, rows in league_rows().items():
-        found.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-    return found
+        connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+    return connection

@@ -1,8 +1,8 @@
-"""Random graphs of tables and facts in time, and random LLM queries over them: all subsets of
-parameters, all kinds of functions.
+"""Random graphs of tables and of facts in time, and random LLM queries over them, with all subsets of parameters and
+all kinds of functions.
 
-Choices come from a `Pick` (`graphs`). Names and values are few, so that programs find something; a
-part of the programs has no meaning, and is the same error wherever it is asked.
+Choices come from a `Pick` (`graphs`). There are few names and values, so that programs find something; some of the
+programs are meaningless and must give the same error everywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.programs import typo
 
 PLAYERS = ("Ann", "Bob", "Cid", "Dora Maar", "Zoë")
 TEAMS = ("Red", "Blue", "Green")
-#: Columns of the table, each with what its cells can be: a value, or a value and how it stood.
+#: The columns of the table, each with its possible cells: a value, or a value with its raw text.
 CELLS: dict[str, tuple[Any, ...]] = {
     "Name": PLAYERS,
     "Team": TEAMS,
@@ -45,7 +45,7 @@ FUNCTIONS_OF_TWO = (
 
 
 def table(pick: Pick) -> list[Any]:
-    """A table of a few rows as items of the source "people": cells may be missing, and stand twice."""
+    """Return a table of a few rows as items of the source "people"; cells may be missing or occur twice."""
     items: list[Any] = []
     for number in range(1, 3 + pick.below(5)):
         row = f"people/{number}"
@@ -61,44 +61,44 @@ def table(pick: Pick) -> list[Any]:
 def _validity(pick: Pick) -> tuple[tuple[str, Any], ...]:
     kind = pick.below(6)
     first, last = sorted((pick.one(YEARS), pick.one(YEARS)))
-    found: list[tuple[str, Any]] = []
+    result: list[tuple[str, Any]] = []
     if kind in (0, 1, 2):
-        found = [("start time", Time.year(first)), ("end time", Time.year(last))]
+        result = [("start time", Time.year(first)), ("end time", Time.year(last))]
     elif kind == 3:
-        found = [("point in time", pick.one((Time.day(first, 3, 8), Time.month(first, 5), Time.year(first))))]
+        result = [("point in time", pick.one((Time.day(first, 3, 8), Time.month(first, 5), Time.year(first))))]
     elif kind == 4:
-        found = [pick.one((("start time", Time.year(first)), ("end time", Time.day(last, 6, 30)), ("start time", UNKNOWN)))]
+        result = [pick.one((("start time", Time.year(first)), ("end time", Time.day(last, 6, 30)), ("start time", UNKNOWN)))]
     if pick.below(2):
-        found.append(("role", pick.one(("boss", "clerk", Ref("Bob")))))
-    return tuple(found)
+        result.append(("role", pick.one(("boss", "clerk", Ref("Bob")))))
+    return tuple(result)
 
 
 def facts(pick: Pick) -> list[Any]:
-    """Statements about people and places, most with a validity, as items of the source "work"."""
+    """Return statements about people and places, most with a validity, as items of the source "work"."""
     items: list[Any] = []
     for _ in range(4 + pick.below(16)):
-        who = pick.one((*PLAYERS, *PLACES[:2]))
+        subject = pick.one((*PLAYERS, *PLACES[:2]))
         kind = pick.below(6)
         if kind < 3:
-            one = Statement(who, "works at", Ref(pick.one(PLACES[:2])), _validity(pick))
+            statement = Statement(subject, "works at", Ref(pick.one(PLACES[:2])), _validity(pick))
         elif kind == 3:
-            one = Statement(who, pick.one(("knows", "plays for")), Ref(pick.one((*PLAYERS, *TEAMS))), _validity(pick))
+            statement = Statement(subject, pick.one(("knows", "plays for")), Ref(pick.one((*PLAYERS, *TEAMS))), _validity(pick))
         elif kind == 4:
-            one = Statement(who, "city", pick.one(PLACES[2:]))
+            statement = Statement(subject, "city", pick.one(PLACES[2:]))
         else:
             age = pick.one((Quantity(30), Quantity(40), Quantity(2**53 + 1), Time.year(2003)))
-            one = Statement(who, "age", age, _validity(pick))
-        items.append(Sourced(one, (("work", 0),) if pick.below(3) else (("work", 0), ("more work", 1))))
+            statement = Statement(subject, "age", age, _validity(pick))
+        items.append(Sourced(statement, (("work", 0),) if pick.below(3) else (("work", 0), ("more work", 1))))
     return items
 
 
 def graph(pick: Pick) -> tuple[list[Any], bool | None]:
-    """A table (True), facts (False), or both (None): items, and which it is."""
+    """Return the items of a table (True), of facts (False), or of both (None), and which of these."""
     kind = pick.one((True, False, None))
     return [*(table(pick) if kind is not False else ()), *(facts(pick) if kind is not True else ())], kind
 
 
-#: What a literal of a relation can be.
+#: The possible literals for each relation.
 OBJECTS: dict[str, tuple[str, ...]] = {
     **{column: tuple(cell[1] if isinstance(cell, tuple) else text_of(cell) for cell in cells) for column, cells in CELLS.items()},
     "row_number": ("1", "2", "3", "highest"),
@@ -116,7 +116,7 @@ OBJECTS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What the programs over a kind of graph are made of; `heads` are those of tables and of facts."""
+    """The words of programs over a kind of graph; `heads` are those of tables and of facts."""
 
     columns: Sequence[str]
     relations: Sequence[str]
@@ -130,31 +130,31 @@ PLAIN: Final = Vocabulary(COLUMNS, RELATIONS, KEYS, (PLAYERS, (*PLAYERS, *PLACES
 
 
 class _Maker:
-    """One program while it is made."""
+    """A program under construction."""
 
     def __init__(self, pick: Pick, wrong: bool, words: Vocabulary) -> None:
         self.pick, self.words = pick, words
         self.slips = wrong and pick.below(5) == 0
 
     def quoted(self, text: str) -> str:
-        """A text as it stands between quotes; now and then another than was meant."""
+        """Return a text escaped for quotes, sometimes misspelled."""
         if self.slips and self.pick.below(5) == 0:
             text = typo(self.pick, text)
         return text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
 
     def operand(self, earlier: int) -> str:
-        """What an earlier query gave, or a literal."""
+        """Return the output of an earlier query, or a literal."""
         pick = self.pick
         if earlier and pick.below(3):
             return f"output_of_query{earlier - (pick.below(earlier) if pick.below(3) == 0 else 0)}"
         return self.quoted(pick.one(self.words.literals))
 
     def search(self, earlier: int, tables: bool) -> str:
-        """A `get_information` of any of the parameters."""
+        """Return a `get_information` with a random subset of parameters."""
         pick, words = self.pick, self.words
         names = (*words.columns, "row_number") if tables else words.relations
         if pick.below(3) == 0:
-            # A whole column, or that of an output: functions get something to work on.
+            # A complete column, or one of an output, so that functions get many values.
             of = f", head_entity='output_of_query{earlier}'" if earlier and pick.below(3) else ""
             return f"get_information(relation='{self.quoted(pick.one(names))}'{of})"
         parts = []
@@ -181,32 +181,32 @@ class _Maker:
         return f"get_information({', '.join(parts)})"
 
     def step(self, earlier: int, tables: bool) -> str:
-        """One query."""
+        """Return one query."""
         pick = self.pick
         kind = pick.below(8)
         if earlier == 0 or kind < 3:
             return self.search(earlier, tables)
-        mine = f"output_of_query{earlier}"
+        output = f"output_of_query{earlier}"
         if kind == 3:
             operator = pick.one(("=", "!=", "<", ">", "<=", ">="))
-            return f"keep(set='{mine}', value{operator}'{self.operand(earlier - 1)}')"
+            return f"keep(set='{output}', value{operator}'{self.operand(earlier - 1)}')"
         if kind == 4:
-            return f"{pick.one(FUNCTIONS_OF_TWO)}(set1='{mine}', set2='{self.operand(earlier)}')"
+            return f"{pick.one(FUNCTIONS_OF_TWO)}(set1='{output}', set2='{self.operand(earlier)}')"
         if kind == 5 and earlier > 1:
             operator = pick.one(("=", "<", ">"))
-            return f"if({mine} {operator} output_of_query{earlier - 1}, {mine}, '{self.operand(earlier)}')"
-        return f"{pick.one(FUNCTIONS_OF_ONE)}(set='{mine}')"
+            return f"if({output} {operator} output_of_query{earlier - 1}, {output}, '{self.operand(earlier)}')"
+        return f"{pick.one(FUNCTIONS_OF_ONE)}(set='{output}')"
 
 
 def program(pick: Pick, *, most: int = 4, tables: bool | None = None, wrong: bool = True, words: Vocabulary = PLAIN) -> str:
-    """A program of some queries, each using the one before. With `wrong`, now and then a name or a
-    literal is misspelled.
+    """Return a program of several queries, each of which uses an earlier one. With `wrong`, a name or a literal is
+    sometimes misspelled.
     """
     maker = _Maker(pick, wrong, words)
     lines = []
-    over = pick.below(2) == 1 if tables is None else tables
-    for at in range(1 + pick.below(most)):
+    over_table = pick.below(2) == 1 if tables is None else tables
+    for number in range(1 + pick.below(most)):
         if tables is None and pick.below(6) == 0:
-            over = not over
-        lines.append(f'Query{at + 1}: "{maker.step(at, over)}"')
+            over_table = not over_table
+        lines.append(f'Query{number + 1}: "{maker.step(number, over_table)}"')
     return "\n".join(lines)

@@ -1,5 +1,5 @@
-"""Tables as people have them, joined, in mixed case, with money, percent and missing cells; and
-questions with their answers.
+"""Realistic tables that refer to each other, with mixed case, money, percent and missing cells; and questions with
+their answers.
 
 The answers were worked out by hand from the tables below.
 """
@@ -32,78 +32,78 @@ number,customer,item,amount,paid
 15,2,Coffee,1,30000000
 """
 ITEMS = "item,vendor\nTea,Ann\nCoffee,Cid\nMilk,Ann\n"
-#: Who likes what: X twice, and Y with another name of the same spelling.
+#: Pairs of person and thing; X several times, and Y and y, which differ only in case.
 LIKES = (("Ann", "X"), ("Bob", "X"), ("Cid", "Y"), ("Dora", "y"), ("Eve", "X"))
-#: As many without a unit as with one: those without compete.
+#: As many values without a unit as with one: then those without compete.
 FEES = (Statement("Ann", "fee", Quantity(9)), Statement("Bob", "fee", Quantity(7, "$")))
 RATED = (("Ann", "5"), ("Bob", "5"), ("Cid", "2"), ("Eve", "4"))
 
 
 def plain(folder: Path) -> Graph:
-    """Three tables that have nothing in common but the values of their columns."""
-    found = condgraph.open()
+    """Return three tables with no references, only equal values in their columns."""
+    graph = condgraph.open()
     for name, text in (("customers", CUSTOMERS), ("orders", ORDERS), ("items", ITEMS)):
         (folder / f"{name}.csv").write_text(text, "utf-8")
-        found.load(folder / f"{name}.csv")
-    return found
+        graph.load(folder / f"{name}.csv")
+    return graph
 
 
 def keyed(folder: Path) -> Graph:
-    """The same, where orders refer to customers by name of their key, and to items."""
-    found = condgraph.open()
+    """Return the same tables with keys, where orders refer to customers."""
+    graph = condgraph.open()
     for name, text in (("customers", CUSTOMERS), ("orders", ORDERS), ("items", ITEMS)):
         (folder / f"{name}.csv").write_text(text, "utf-8")
-    found.load(folder / "customers.csv", key="id")
-    found.load(folder / "orders.csv", refs=["customer"])
-    found.load(folder / "items.csv", key="item")
-    return found
+    graph.load(folder / "customers.csv", key="id")
+    graph.load(folder / "orders.csv", refs=["customer"])
+    graph.load(folder / "items.csv", key="item")
+    return graph
 
 
 def folder_of(folder: Path) -> Graph:
-    """A folder with keys: rows of orders lead to rows of customers."""
-    place = folder / "shop"
-    place.mkdir(exist_ok=True)
-    (place / "customers.csv").write_text(CUSTOMERS.replace("id,", "customerID,", 1), "utf-8")
-    (place / "orders.csv").write_text(ORDERS.replace("number,customer,", "orderID,customerID,", 1), "utf-8")
-    found = condgraph.open()
-    found.load(place)
-    return found
+    """Return a folder with keys: rows of orders refer to rows of customers."""
+    shop = folder / "shop"
+    shop.mkdir(exist_ok=True)
+    (shop / "customers.csv").write_text(CUSTOMERS.replace("id,", "customerID,", 1), "utf-8")
+    (shop / "orders.csv").write_text(ORDERS.replace("number,customer,", "orderID,customerID,", 1), "utf-8")
+    graph = condgraph.open()
+    graph.load(shop)
+    return graph
 
 
 def likes() -> Graph:
-    """A graph whose relations lead to entities."""
-    found = condgraph.open()
+    """Return a graph whose relations lead to entities."""
+    graph = condgraph.open()
     things = [Entity("x", "X"), Entity("Y1", "Y"), Entity("Y2", "y"), *(Entity(f"r{n}", n) for n in "245")]
     ids = {"X": "x", "Y": "Y1", "y": "Y2"}
-    given = [Statement(who, "likes", Ref(ids[what])) for who, what in LIKES]
-    found.add([*things, *given, *(Statement(who, "rated", Ref(f"r{n}")) for who, n in RATED), *FEES], source="s")
-    return found
+    liked = [Statement(person, "likes", Ref(ids[thing])) for person, thing in LIKES]
+    graph.add([*things, *liked, *(Statement(person, "rated", Ref(f"r{n}")) for person, n in RATED), *FEES], source="s")
+    return graph
 
 
 def get(relation: str, rest: str = "", source: str = "") -> str:
-    """A get_information; `rest` is a condition with its operator, or another parameter."""
+    """Return a get_information query; `rest` is a condition with its operator, or another parameter."""
     tail = f", tail_entity{rest}" if rest[:1] in "=<>!" and rest else f", {rest}" if rest else ""
     scope = f", source='{source}'" if source else ""
     return f"get_information(relation='{relation}'{tail}{scope})"
 
 
 def of(query: int, relation: str, source: str = "") -> str:
-    """A column of what a query gave."""
+    """Return a query for a relation of an earlier query's output."""
     return get(relation, f"head_entity='output_of_query{query}'", source)
 
 
 def count(query: int) -> str:
-    """How many a query gave."""
+    """Return a query that counts an earlier query's output."""
     return f"count(set='output_of_query{query}')"
 
 
 def _joined(customers: str, orders: str, refer: str, total: str = "amount") -> list[tuple[list[str], list[str]]]:
-    """Orders of the customers of a city, in each direction, as the tables are called."""
-    oslo, mine = get("city", "='Oslo'", customers), get(refer, "='output_of_query1'", orders)
+    """Return questions about the orders of customers in a city, in both directions, for tables with these names."""
+    oslo, orders_of = get("city", "='Oslo'", customers), get(refer, "='output_of_query1'", orders)
     large = get("amount", ">='7'", orders)
     return [
-        ([oslo, mine, of(2, total), "sum(set='output_of_query3')"], ["20"]),
-        ([oslo, mine, count(2)], ["4"]),
+        ([oslo, orders_of, of(2, total), "sum(set='output_of_query3')"], ["20"]),
+        ([oslo, orders_of, count(2)], ["4"]),
         ([oslo, get(refer, "!='output_of_query1'", orders), count(2)], ["2"]),
         ([oslo, of(1, total, orders), "sum(set='output_of_query2')"], ["20"]),
         ([large, of(1, "name", customers)], ["Cid", "Dóra"]),
@@ -111,7 +111,7 @@ def _joined(customers: str, orders: str, refer: str, total: str = "amount") -> l
     ]
 
 
-#: Questions with their answers, by what they are asked of.
+#: Questions with their answers, by graph.
 ASKED: dict[str, list[tuple[list[str], list[str]]]] = {
     "plain": [
         *_joined("customers", "orders", "customer")[:-1],
@@ -136,7 +136,7 @@ ASKED: dict[str, list[tuple[list[str], list[str]]]] = {
         ([get("amount"), "median(set='output_of_query1')"], ["4"]),
         ([get("paid"), "median(set='output_of_query1')"], ["2500"]),
         ([get("discount"), "get_median('output_of_query1')"], ["11.25 %"]),
-        # Of texts the numbers that they begin with, of names nothing.
+        # Texts count as the numbers that they begin with; names count as nothing.
         ([get("since"), "median(set='output_of_query1')"], ["2019.5"]),
         ([get("city"), "median(set='output_of_query1')"], []),
         ([get("paid", ">'9e9'"), of(1, "amount"), "median(set='output_of_query2')"], []),
@@ -152,7 +152,7 @@ ASKED: dict[str, list[tuple[list[str], list[str]]]] = {
         (["stdev(set=['7'])"], []),
         (["stdev(set=['3', '10', '7', '4'])"], ["3.1622776601683795"]),
         ([get("amount"), "stdev(set='output_of_query1')", get("amount", ">'output_of_query2'"), count(3)], ["3"]),
-        # Where more is done with it, the client finishes.
+        # If the program goes on with the median, the client finishes it.
         ([get("amount"), "median(set='output_of_query1')", get("amount", ">'output_of_query2'"), count(3)], ["3"]),
         ([get("amount"), "median(set='output_of_query1')", "difference(a='output_of_query2', b='10')"], ["6"]),
         ([get("amount"), "median(set='output_of_query1')", "if(output_of_query2 > 3, 'many', 'few')"], ["many"]),
@@ -168,7 +168,7 @@ ASKED: dict[str, list[tuple[list[str], list[str]]]] = {
         ([get("item", "='Tea'", "orders"), "set_intersection('output_of_query1', [])"], []),
         ([get("item", "='Tea'", "orders"), "set_difference('output_of_query1', [])", count(2)], ["2"]),
         (["max(set=[])"], []),
-        # A list beside another operand is a set; a list alone holds the sets.
+        # A list with another operand is a set; a single list holds the sets.
         (["set_intersection(['a', 'b'], ['b', 'c'])"], ["b"]),
         (["set_intersection([['a', 'b'], ['b', 'c']])"], ["b"]),
         (["set_intersection(['a', 'b'])"], []),
@@ -211,5 +211,5 @@ GRAPHS: dict[str, Any] = {"plain": plain, "keyed": keyed, "folder": folder_of, "
 
 
 def program(queries: list[str]) -> str:
-    """Queries as the numbered lines of a program."""
-    return "\n".join(f'Query{at}: "{query}"' for at, query in enumerate(queries, 1))
+    """Number queries as the lines of a program."""
+    return "\n".join(f'Query{number}: "{query}"' for number, query in enumerate(queries, 1))

