@@ -1,5 +1,5 @@
-"""What judges logical queries: small random graphs and link models, a dense recursion over whole
-matrices, and the enumeration of every assignment. None of it shares code with what it judges.
+"""Judges of logical queries: small random graphs and link models, a dense recursion over complete matrices, and the
+enumeration of all assignments. They share no code with what they judge.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Dense = dict[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Model:
-    """A link model of given scores: `scores[r]` has a row a head."""
+    """A link model with given scores: `scores[r]` has one row for each head."""
 
     entities: Sequence[str]
     relations: Sequence[str]
@@ -44,26 +44,28 @@ def names(m: int) -> list[str]:
 
 
 def random_graph(dice: random.Random, n: int, relations: int, edges: int) -> tuple[Graph, list[tuple[int, int, int]]]:
-    """A graph whose entities sort by their numbers, and its edges (head, relation, tail)."""
-    found = sorted({(dice.randrange(n), dice.randrange(relations), dice.randrange(n)) for _ in range(edges)})
+    """Return a graph whose entities sort by their numbers, and its edges (head, relation, tail)."""
+    triples = sorted({(dice.randrange(n), dice.randrange(relations), dice.randrange(n)) for _ in range(edges)})
     # Every relation has an edge.
-    found = sorted({*found, *((dice.randrange(n), r, dice.randrange(n)) for r in range(relations))})
+    triples = sorted({*triples, *((dice.randrange(n), r, dice.randrange(n)) for r in range(relations))})
     graph = condgraph.open()
     entities, predicates = ids(n), names(relations)
-    graph.add([*(Entity(i, i) for i in entities), *(Statement(entities[h], predicates[r], Ref(entities[t])) for h, r, t in found)])
-    return graph, found
+    graph.add(
+        [*(Entity(i, i) for i in entities), *(Statement(entities[h], predicates[r], Ref(entities[t])) for h, r, t in triples)]
+    )
+    return graph, triples
 
 
 def random_model(seed: int, n: int, relations: int, share: float = 0.15) -> Model:
-    """Calibrated scores, symmetric between the two directions; `share` of them are above 0."""
+    """Return calibrated scores, symmetric in the two directions; a `share` of them is above 0."""
     rng = np.random.default_rng(seed)
     scores = np.where(rng.random((relations, n, n)) < share, rng.random((relations, n, n)), 0.0).astype(np.float32)
     return Model(ids(n), names(relations), scores, np.ascontiguousarray(scores.transpose(0, 2, 1)))
 
 
 def dense_matrices(model: Model | None, edges: Sequence[tuple[int, int, int]], n: int, relations: int, epsilon: float) -> Dense:
-    """The whole matrix of each relation (Eq. 4): 1 where there is an edge, else the model's score."""
-    found: Dense = {}
+    """Return the complete matrix of each relation (Eq. 4): 1 for an edge, else the model's score."""
+    matrices: Dense = {}
     for r, name in enumerate(names(relations)):
         matrix = np.zeros((n, n)) if model is None else model.scores[r].astype(np.float64)
         matrix[matrix < epsilon] = 0.0
@@ -71,8 +73,8 @@ def dense_matrices(model: Model | None, edges: Sequence[tuple[int, int, int]], n
         for head, relation, tail in edges:
             if relation == r:
                 matrix[head, tail] = 1.0
-        found[name] = matrix
-    return found
+        matrices[name] = matrix
+    return matrices
 
 
 def negated(scores: Any, alpha: float) -> Any:
@@ -80,19 +82,19 @@ def negated(scores: Any, alpha: float) -> Any:
 
 
 def dense(node: trees.Tree, matrices: Dense, n: int, alpha: float) -> NDArray[np.float64]:
-    """T* of every entity, by whole vectors and matrices (Eq. 5 to 10)."""
+    """Return T* of every entity, computed with complete vectors and matrices (Eq. 5 to 10)."""
     match node:
         case trees.Anchor():
-            found = np.zeros(n)
-            found[int(node.name[1:])] = 1.0
-            return found
+            vector = np.zeros(n)
+            vector[int(node.name[1:])] = 1.0
+            return vector
         case trees.Anything():
             return np.ones(n)
         case trees.Projection():
             matrix = matrices[node.relation].T if node.inverse else matrices[node.relation]
-            below = dense(node.of, matrices, n, alpha)
+            operand = dense(node.of, matrices, n, alpha)
             weights = negated(matrix, alpha) if node.anti else matrix
-            return (below[:, None] * weights).max(axis=0)
+            return (operand[:, None] * weights).max(axis=0)
         case trees.Intersection():
             return np.prod([dense(part, matrices, n, alpha) for part in node.parts], axis=0)
         case trees.Union():
@@ -103,7 +105,7 @@ def dense(node: trees.Tree, matrices: Dense, n: int, alpha: float) -> NDArray[np
 
 
 def enumerated(node: trees.Tree, matrices: Dense, n: int, alpha: float) -> list[float]:
-    """The same by trying every assignment of all variables of a branch, and keeping the best."""
+    """Return the same scores as the best over all assignments of the variables of a branch."""
     return [_best(node, value, matrices, n, alpha) for value in range(n)]
 
 
@@ -116,7 +118,7 @@ def _best(node: trees.Tree, value: int, matrices: Dense, n: int, alpha: float) -
 
 
 def _slots(node: trees.Tree) -> list[int]:
-    """The variables below a node, down to the next complement, which has assignments of its own."""
+    """Return the variables below a node, down to the next complement, which has its own assignments."""
     if isinstance(node, trees.Complement):
         return []
     own = [id(node)] if isinstance(node, trees.Projection) and not isinstance(node.of, trees.Anchor) else []
@@ -130,9 +132,9 @@ def _truth(node: trees.Tree, value: int, assigned: dict[int, int], matrices: Den
         case trees.Anything():
             return 1.0
         case trees.Projection():
-            below = int(node.of.name[1:]) if isinstance(node.of, trees.Anchor) else assigned[id(node)]
-            score = matrices[node.relation][(value, below) if node.inverse else (below, value)]
-            return float(negated(score, alpha) if node.anti else score) * _truth(node.of, below, assigned, matrices, n, alpha)
+            inner_value = int(node.of.name[1:]) if isinstance(node.of, trees.Anchor) else assigned[id(node)]
+            score = matrices[node.relation][(value, inner_value) if node.inverse else (inner_value, value)]
+            return float(negated(score, alpha) if node.anti else score) * _truth(node.of, inner_value, assigned, matrices, n, alpha)
         case trees.Intersection():
             return float(np.prod([_truth(part, value, assigned, matrices, n, alpha) for part in node.parts]))
         case trees.Union():
@@ -143,19 +145,19 @@ def _truth(node: trees.Tree, value: int, assigned: dict[int, int], matrices: Den
 
 
 def random_tree(dice: random.Random, n: int, relations: int, depth: int, *, anti: bool = True, most: int = 3) -> trees.Tree:
-    """A random tree with and, or, and both negations."""
+    """Return a random tree with and, or, and both negations."""
     kind = dice.random()
     if depth == 0 or kind < 0.15:
         return _edge(dice, n, relations, trees.Anchor(f"e{dice.randrange(n):03d}", True))
-    below = [random_tree(dice, n, relations, depth - 1, anti=anti) for _ in range(dice.randint(2, most))]
+    parts = [random_tree(dice, n, relations, depth - 1, anti=anti) for _ in range(dice.randint(2, most))]
     if kind < 0.5:
-        of = trees.Anything() if dice.random() < 0.05 else below[0]
-        return _edge(dice, n, relations, of, anti=anti and dice.random() < 0.25)
+        operand = trees.Anything() if dice.random() < 0.05 else parts[0]
+        return _edge(dice, n, relations, operand, anti=anti and dice.random() < 0.25)
     if kind < 0.75:
-        return trees.Intersection(tuple(below))
+        return trees.Intersection(tuple(parts))
     if kind < 0.87:
-        return trees.Union(tuple(below))
-    return trees.Complement(below[0])
+        return trees.Union(tuple(parts))
+    return trees.Complement(parts[0])
 
 
 def _edge(dice: random.Random, n: int, relations: int, of: trees.Tree, *, anti: bool = False) -> trees.Projection:

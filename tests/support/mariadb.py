@@ -1,5 +1,5 @@
-"""A real MariaDB for tests: a data folder of its own, on a free port of the loopback address, ended
-with the process that started it.
+"""A real MariaDB for tests: a data folder of its own, a free port of the loopback address, stopped with the process
+that started it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.servers import missing, watched
 
 @contextmanager
 def mariadb(folder: Path) -> Iterator[str]:
-    """The address of a server that runs while this does, with a database `test`."""
+    """Run a server with a database `test`; yield its address."""
     install, server = shutil.which("mariadb-install-db"), shutil.which("mariadbd") or shutil.which("mysqld")
     if install is None or server is None:
         missing("there is no MariaDB: apt-get install mariadb-server")
@@ -48,8 +48,8 @@ def mariadb(folder: Path) -> Iterator[str]:
                 connection = pymysql.connect(host="127.0.0.1", port=port, user="root", password="", connect_timeout=5)
                 break
             except pymysql.Error:
-                late = process.poll() is not None or time.monotonic() > until
-                assert not late, (folder / "mariadb.log").read_text()
+                failed = process.poll() is not None or time.monotonic() > until
+                assert not failed, (folder / "mariadb.log").read_text()
                 time.sleep(0.1)
         with connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE test CHARACTER SET utf8mb4")

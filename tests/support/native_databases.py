@@ -1,12 +1,12 @@
-"""Databases that condgraph did not write, for whatever asks a Neo4j database where it is: Movies and
-Northwind by their own scripts, and two that are uglier.
+"""Existing databases, for tests that query a Neo4j database in place: Movies and Northwind by their own scripts, and
+two with awkward data.
 
-`social`  people, some without a label, who know each other and themselves; lists, points, mixed
-          types, embeddings, byte arrays, durations, names with backticks and blanks, parallel
-          relationships. Its size is a number of relationships: 600 in CI, 2,000,000 on request
-          (`python -m tests.support.native_databases bolt://... 2000000`).
-`ledger`  accounts and postings with two times each (when it held, when it was recorded), dates as
-          text of three forms, money, corrections of corrections.
+`social`: people, some without a label, who know each other and themselves; lists, points, mixed types, embeddings, byte
+arrays, durations, names with backticks and blanks, parallel relationships. Its size is a number of relationships: 600
+in CI, 2,000,000 on request (`python -m tests.support.native_databases bolt://... 2000000`).
+
+`ledger`: accounts and postings with two times each (when it held, when it was recorded), dates as text of three forms,
+money, corrections of corrections.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BATCH = 10_000
 
 
 def reading_data(*names: str, nightly: tuple[str, ...] = ()) -> list[Any]:
-    """Databases as parameters of a fixture whose tests are marked `reads_data`; those `nightly` are left to the nightly run."""
+    """Return databases as parameters of a fixture, marked `reads_data`; those in `nightly` are left to the nightly run."""
     return [pytest.param(name, marks=pytest.mark.reads_data) for name in names] + [
         pytest.param(name, marks=[pytest.mark.reads_data, pytest.mark.slow]) for name in nightly
     ]
@@ -49,12 +49,12 @@ def _data() -> Path:
 
 
 def movies(driver: neo4j.Driver) -> None:
-    """171 nodes, 253 relationships."""
+    """Create 171 nodes and 253 relationships."""
     _statements(driver, (_data() / "lpg_movies" / "scripts" / "movies.cypher").read_text(), None)
 
 
 def northwind(driver: neo4j.Driver) -> None:
-    """1,035 nodes, 3,139 relationships; its files are sent as rows."""
+    """Create 1,035 nodes and 3,139 relationships; the rows of its files are sent as parameters."""
     folder = _data() / "lpg_northwind"
     _statements(driver, (folder / "scripts" / "northwind.cypher").read_text(), folder / "import")
 
@@ -65,16 +65,16 @@ def _statements(driver: neo4j.Driver, script: str, folder: Path | None) -> None:
             if not text.strip() or text.strip().startswith(":"):
                 continue
             rows: list[dict[str, Any]] = []
-            found = re.search(r'LOAD CSV WITH HEADERS FROM "[^"]*/([\w-]+\.csv)" AS row', text)
-            if found and folder is not None:
-                with (folder / found[1]).open(encoding="utf-8", newline="") as lines:
+            load = re.search(r'LOAD CSV WITH HEADERS FROM "[^"]*/([\w-]+\.csv)" AS row', text)
+            if load and folder is not None:
+                with (folder / load[1]).open(encoding="utf-8", newline="") as lines:
                     rows = [{key: cell or None for key, cell in row.items() if key} for row in csv.DictReader(lines)]
-                text = text.replace(found[0], "UNWIND $rows AS row")
+                text = text.replace(load[0], "UNWIND $rows AS row")
             session.run(text, {"rows": rows}).consume()
 
 
 def social(driver: neo4j.Driver, relationships: int = 600, *, seed: int = 7) -> None:
-    """People, places and tags; see above. The same size and seed give the same content."""
+    """Create people, places and tags, as described above. The same size and seed give the same content."""
     dice = random.Random(seed)
     people = max(60, relationships // 8)
     with driver.session() as session:
@@ -122,7 +122,7 @@ def social(driver: neo4j.Driver, relationships: int = 600, *, seed: int = 7) -> 
                 }
                 for _ in range(min(_BATCH, relationships - at))
             ]
-            # Every twentieth person knows itself; a few pairs know each other twice.
+            # Every twentieth relationship is a loop; a few pairs know each other twice.
             for row in rows[::20]:
                 row["b"] = row["a"]
             rows[5::50] = rows[4 : 4 + len(rows[5::50])]
@@ -144,7 +144,7 @@ def social(driver: neo4j.Driver, relationships: int = 600, *, seed: int = 7) -> 
 def _person(dice: random.Random, number: int) -> dict[str, Any]:
     first, last = dice.choice(["Ada", "Bo", "Cyd", "Dee", "Eli"]), dice.choice(["Li", "Moe", "Nye", "Orr", "Poe", "Que"])
     mixed: Any = [number, number / 4, str(number), number % 3 == 0, [number, number + 1]][number % 5]
-    found = {
+    properties = {
         "handle": f"p{number}",
         "number": number,
         "firstName": first,
@@ -161,12 +161,12 @@ def _person(dice: random.Random, number: int) -> dict[str, Any]:
         "points": str(dice.randrange(-20, 500)),
     }
     if number % 9 == 0:
-        found["ratio"] = [float("nan"), float("inf"), -0.0, 1e300][number // 9 % 4]
-    return {key: value for key, value in found.items() if value is not None}
+        properties["ratio"] = [float("nan"), float("inf"), -0.0, 1e300][number // 9 % 4]
+    return {key: value for key, value in properties.items() if value is not None}
 
 
 def ledger(driver: neo4j.Driver, postings: int = 200, *, seed: int = 11) -> None:
-    """Accounts with postings, each with the days on which it held and on which it was known."""
+    """Create accounts with postings, each with the days when it held and when it was known."""
     dice = random.Random(seed)
     with driver.session() as session:
         session.run("CREATE CONSTRAINT ledger_account IF NOT EXISTS FOR (n:Account) REQUIRE n.iban IS UNIQUE").consume()
@@ -205,7 +205,7 @@ DATABASES: dict[str, Load] = {"movies": movies, "northwind": northwind, "social"
 
 
 def emptied(driver: neo4j.Driver) -> None:
-    """A database with nothing in it: no node, no constraint, no index but the server's own."""
+    """Delete all nodes, constraints and indexes, except the server's own indexes."""
     with driver.session() as session:
         session.run("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS").consume()
         for row in list(session.run("SHOW CONSTRAINTS YIELD name RETURN name")):
@@ -214,22 +214,22 @@ def emptied(driver: neo4j.Driver) -> None:
             session.run(f"DROP INDEX `{row['name']}` IF EXISTS").consume()
 
 
-#: Servers whose databases this process holds.
+#: Servers whose databases this process has locked.
 _HELD: set[str] = set()
 
 
 @contextmanager
 def database(uri: str, *names: str) -> Iterator[neo4j.Driver]:
-    """The named databases on a server that is there for this, together; nobody else of this machine
-    loads it meanwhile: others wait.
+    """Fill the database of a dedicated server with the named databases, under a lock: other processes on this machine
+    wait.
 
-    Who holds it already would wait for itself, and is told so (`RuntimeError`): a fixture of a whole
-    file and a test of that file, say.
+    If this process holds the lock already, for instance in a fixture of the module of the test, it would wait for
+    itself, so `RuntimeError` is raised.
     """
     if uri in _HELD:
         raise RuntimeError(f"the database at {uri} is held by this process: by a fixture of a wider scope?")
-    place = Path(tempfile.gettempdir()) / f"condgraph-native-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.lock"
-    with place.open("w") as lock, neo4j.GraphDatabase.driver(uri, notifications_min_severity="OFF") as driver:
+    lock_file = Path(tempfile.gettempdir()) / f"condgraph-native-{hashlib.sha256(uri.encode()).hexdigest()[:12]}.lock"
+    with lock_file.open("w") as lock, neo4j.GraphDatabase.driver(uri, notifications_min_severity="OFF") as driver:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _HELD.add(uri)
         try:
@@ -244,35 +244,35 @@ def database(uri: str, *names: str) -> Iterator[neo4j.Driver]:
 
 
 def planned(session: neo4j.Session, graph: NativeGraph, program: str) -> tuple[str, str]:
-    """The Cypher of a KoPL program, and the server's plan of it."""
+    """Return the Cypher of a KoPL program, and the server's plan for it."""
     compiled = graph.store._query(Request(program, "kopl", {}, None, lower)).compiled
     return compiled.text, str(session.run(f"EXPLAIN {compiled.text}", compiled.parameters).consume().plan)
 
 
 def content(driver: neo4j.Driver) -> dict[str, Any]:
-    """All that a database holds, in a form that tells any change: nodes and relationships with
-    their ids and properties, constraints, indexes, and all names that it ever knew.
+    """Return everything in a database, so that any change shows: nodes and relationships with ids and properties,
+    constraints, indexes, and all names ever used.
     """
-    printed = (
+    values = (
         "[k IN keys(x) | [k, valueType(x[k]), toStringOrNull(x[k]), "
         "CASE WHEN x[k] IS :: LIST<ANY> THEN [y IN x[k] | toStringOrNull(y)] END]]"
     )
     texts = {
-        "nodes": f"MATCH (x) RETURN elementId(x) AS id, labels(x) AS labels, {printed} AS found ORDER BY id",
+        "nodes": f"MATCH (x) RETURN elementId(x) AS id, labels(x) AS labels, {values} AS found ORDER BY id",
         "relationships": "MATCH (a)-[x]->(b) RETURN elementId(x) AS id, elementId(a) AS a, type(x) AS t, "
-        f"elementId(b) AS b, {printed} AS found ORDER BY id",
+        f"elementId(b) AS b, {values} AS found ORDER BY id",
         "constraints": "SHOW CONSTRAINTS YIELD name, type, labelsOrTypes, properties RETURN * ORDER BY name",
         "indexes": "SHOW INDEXES YIELD name, type, labelsOrTypes, properties RETURN * ORDER BY name",
         "tokens": "CALL db.labels() YIELD label RETURN label ORDER BY label",
         "keys": "CALL db.propertyKeys() YIELD propertyKey RETURN propertyKey ORDER BY propertyKey",
     }
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     with driver.session(default_access_mode="READ") as session:
         for name, text in texts.items():
             rows = [row.data() for row in session.run(text)]
             large = name in ("nodes", "relationships")
-            found[name] = (len(rows), hashlib.sha256(json.dumps(rows, default=str).encode()).hexdigest()) if large else rows
-    return found
+            result[name] = (len(rows), hashlib.sha256(json.dumps(rows, default=str).encode()).hexdigest()) if large else rows
+    return result
 
 
 if __name__ == "__main__":

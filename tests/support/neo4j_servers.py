@@ -1,10 +1,9 @@
 """A real Neo4j for the tests, one of each version for all workers of a run.
 
-In this order: the server at `NEO4J_URI` (or `NEO4J_URL`); one started from Maven's jars
-(`tools/neo4j_server.py`); a container, where there is a Docker engine. `CONDGRAPH_NEO4J` says the
-version to start (5.26 LTS otherwise). Where none can be had the tests are skipped, and say why;
-with `CONDGRAPH_SERVICES=1` (as CI sets it) that is a failure. The run ends with a line that says
-which.
+It is, in this order: the server at `NEO4J_URI` (or `NEO4J_URL`); a server started from Maven's jars
+(`tools/neo4j_server.py`); a container, if there is a Docker engine. `CONDGRAPH_NEO4J` gives the version to start (5.26
+LTS by default). Without any of these the tests are skipped with the reason; with `CONDGRAPH_SERVICES=1` (set in CI)
+they fail. The run ends with a line that says which server was used.
 """
 
 from __future__ import annotations
@@ -36,41 +35,40 @@ TOOL = TOOLS / "neo4j_server.py"
 
 
 def _run() -> int:
-    """The process that all workers of a run belong to."""
+    """Return the id of the process that all workers of a run belong to."""
     return os.getppid() if os.environ.get("PYTEST_XDIST_WORKER") else os.getpid()
 
 
 def _root() -> Path:
-    """A folder that all workers of a run share, and no other run clears away."""
+    """Return a folder that all workers of a run share, and that no other run removes."""
     root = Path(tempfile.gettempdir()) / f"condgraph-neo4j-run-{_run()}"
     root.mkdir(mode=0o700, exist_ok=True)
     return root
 
 
 def shared_server(version: str, purpose: str = "") -> dict[str, Any]:
-    """What is known of the run's server of a version (`uri`, `http`, `kind`), started by the first
-    worker that asks; of one more of them where there is a `purpose`.
+    """Return the record (`uri`, `http`, `kind`) of the run's server of a version, started by the first worker; of a
+    further server if a `purpose` is given.
     """
     asks(f"Neo4j {version}")
     root = _root()
     name = f"{version}-{purpose}" if purpose else version
-    place = root / f"{name}.json"
+    path = root / f"{name}.json"
     with (root / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not place.exists():
+        if not path.exists():
             with starting(f"Neo4j {version} to start, the first time its jars from Maven Central"):
-                place.write_text(json.dumps(_start(version, root, name)))
-    found: dict[str, Any] = json.loads(place.read_text())
-    if "error" in found:
+                path.write_text(json.dumps(_start(version, root, name)))
+    record: dict[str, Any] = json.loads(path.read_text())
+    if "error" in record:
         if os.environ.get("CONDGRAPH_SERVICES"):
-            pytest.fail(f"no Neo4j {version}: {found['error']}")
-        pytest.skip(f"no Neo4j {version}: {found['error']}")
-    return found
+            pytest.fail(f"no Neo4j {version}: {record['error']}")
+        pytest.skip(f"no Neo4j {version}: {record['error']}")
+    return record
 
 
 def _start(version: str, root: Path, name: str) -> dict[str, Any]:
-    # The server ends with the run, not with the worker that asked first, and the folder goes with
-    # it.
+    # The server and its folder live until the run ends, not only until the first worker ends.
     log = root / f"{name}.log"
     command = watched([sys.executable, str(TOOL), "--version", version, "--light", "--json"], beside=_run(), remove=root)
     with log.open("w") as out:
@@ -88,21 +86,21 @@ def _start(version: str, root: Path, name: str) -> dict[str, Any]:
 
 
 def _container(version: str) -> dict[str, Any] | None:
-    """The server in a container, where there is a Docker engine."""
+    """Start the server in a container, if there is a Docker engine."""
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
         return None
     command = [docker, "run", "--rm", "-d", "-p", "127.0.0.1::7687", "-p", "127.0.0.1::7474", "-e", "NEO4J_AUTH=none"]
-    said = subprocess.run([*command, f"neo4j:{version}-community"], capture_output=True, text=True, check=False)
-    if said.returncode:
-        return {"error": said.stderr.strip()}
-    container = said.stdout.strip()
-    # The engine, not this process, has the container; so that is stopped once the run is gone.
+    started = subprocess.run([*command, f"neo4j:{version}-community"], capture_output=True, text=True, check=False)
+    if started.returncode:
+        return {"error": started.stderr.strip()}
+    container = started.stdout.strip()
+    # The container belongs to the engine, not to this process, so a watcher stops it after the run.
     subprocess.Popen(watched([docker, "stop", container], beside=_run(), instead=True), start_new_session=True)
     ports = {}
     for port in ("7687", "7474"):
-        found = subprocess.run([docker, "port", container, port], capture_output=True, text=True, check=True).stdout
-        ports[port] = found.split()[0]
+        address = subprocess.run([docker, "port", container, port], capture_output=True, text=True, check=True).stdout
+        ports[port] = address.split()[0]
     import neo4j
 
     uri, until = f"bolt://{ports['7687']}", time.monotonic() + 120
@@ -117,17 +115,17 @@ def _container(version: str) -> dict[str, Any] | None:
 
 
 def stop_all() -> list[str]:
-    """Stop the servers of the run, once all workers are done; a line about each."""
+    """Stop the servers of the run after all workers are done; return a line about each."""
     root = _root()
     lines = []
-    for place in sorted(root.glob("*.json")):
-        found = json.loads(place.read_text())
-        if "container" in found:
-            subprocess.run(["docker", "stop", found["container"]], capture_output=True, check=False)
-        elif "pid" in found:
-            _end(found["pid"])
-        if "uri" in found:
-            lines.append(f"Neo4j {place.stem}: {found['uri']}, {found['kind']}")
+    for path in sorted(root.glob("*.json")):
+        record = json.loads(path.read_text())
+        if "container" in record:
+            subprocess.run(["docker", "stop", record["container"]], capture_output=True, check=False)
+        elif "pid" in record:
+            _end(record["pid"])
+        if "uri" in record:
+            lines.append(f"Neo4j {path.stem}: {record['uri']}, {record['kind']}")
     shutil.rmtree(root, ignore_errors=True)
     return lines
 
@@ -135,7 +133,7 @@ def stop_all() -> list[str]:
 def _end(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGTERM)
-        # The child of a worker is not this process's to wait for.
+        # This process cannot wait for the child of a worker.
         until = time.monotonic() + 30
         while time.monotonic() < until:
             with suppress(ChildProcessError):
@@ -152,23 +150,21 @@ def _given() -> str | None:
 
 @pytest.fixture(scope="session")
 def neo4j_version() -> str:
-    """The version that is started where no address is given."""
+    """The version to start if no address is given."""
     from neo4j_server import CURRENT, LTS
 
-    return {"lts": LTS, "current": CURRENT}.get(found := os.environ.get("CONDGRAPH_NEO4J") or LTS, found)
+    return {"lts": LTS, "current": CURRENT}.get(version := os.environ.get("CONDGRAPH_NEO4J") or LTS, version)
 
 
 @pytest.fixture(scope="session")
 def neo4j_uri(neo4j_version: str) -> str:
-    """The address of a server that is up."""
+    """The address of a running server."""
     return _given() or shared_server(neo4j_version)["uri"]
 
 
 @pytest.fixture(scope="session", params=["lts", pytest.param("current", marks=pytest.mark.slow)])
 def each_neo4j_uri(request: pytest.FixtureRequest) -> str:
-    """The address of a server of each version that is supported; of the one that is given, where
-    one is.
-    """
+    """The address of a server of each supported version, or of the given server only."""
     from neo4j_server import CURRENT, LTS
 
     if _given():
@@ -180,15 +176,15 @@ def each_neo4j_uri(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def emptied_neo4j_uri(neo4j_version: str) -> str:
-    """The address of a server for tests of whole databases (`tests.support.native_databases`), which
-    empty it. Never one that somebody gave.
+    """The address of a server for tests of complete databases (`tests.support.native_databases`), which empty it; never
+    a server given by the user.
     """
     return shared_server(neo4j_version, "emptied")["uri"]
 
 
 @contextmanager
 def pushed(local: Graph, uri: str, name: str) -> Iterator[tuple[Graph, Neo4jGraph]]:
-    """A graph, and the same on a server under a name of its own, which goes at the end."""
+    """Yield a graph, and a copy of it on a server under a name of its own, which is deleted at the end."""
     with condgraph.open(uri, graph=name) as remote:
         assert isinstance(remote, Neo4jGraph)
         remote.store.delete()

@@ -1,5 +1,5 @@
-"""Northwind, a folder of related CSV files, as other sources have it: an SQLite file, a PostgreSQL
-database, a workbook; and what graphs of it hold, to be compared.
+"""Northwind, a folder of related CSV files, in other formats: an SQLite file, PostgreSQL and MySQL databases, a
+workbook; and the contents of its graphs, for comparison.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 from condgraph.graph import Graph
 
-#: Columns of what names and types do not say.
+#: References that names and types do not show.
 JOINS = {"orders.shipVia": "shippers.shipperID", "employees.reportsTo": "employees.employeeID"}
 PRIMARY = {
     "order-details": ["orderID", "productID"],
     "employee-territories": ["employeeID", "territoryID"],
 }
-#: How the folder is loaded, so that it says what the databases say.
+#: The options with which the folder declares what the databases declare.
 OPTIONS: dict[str, Any] = {"join": JOINS, "primary": PRIMARY}
 KEYS = {
     "categories": "categoryID", "customers": "customerID", "employees": "employeeID", "orders": "orderID",
@@ -46,12 +46,12 @@ Tables = dict[str, tuple[list[str], Rows]]
 
 
 def tables_of(folder: Path) -> Tables:
-    """The files of the folder: header and rows, with addresses that lack their quotes put right."""
+    """Return header and rows of each file in the folder; addresses without their quotes are repaired."""
     tables: Tables = {}
     for path in sorted(folder.glob("*.csv")):
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
-        whole: Rows = []
+        repaired: Rows = []
         for row in rows:
             fields: list[str] = []
             for cell in row:
@@ -60,45 +60,45 @@ def tables_of(folder: Path) -> Tables:
                 else:
                     fields.append(cell)
             assert len(fields) == len(header)
-            whole.append([None if cell in ("", "NULL") else cell for cell in fields])
-        tables[path.stem] = header, whole
+            repaired.append([None if cell in ("", "NULL") else cell for cell in fields])
+        tables[path.stem] = header, repaired
     return tables
 
 
 def kind(column: str) -> str:
-    """The SQL type of a column."""
+    """Return the SQL type of a column."""
     if column in _NUMBERS:
         return "integer"
     return "numeric" if column in _DECIMALS else "timestamp" if column.endswith("Date") else "text"
 
 
 def python(column: str, cell: str | None) -> Any:
-    """A cell as a spreadsheet holds it."""
+    """Return a cell as a spreadsheet stores it."""
     if cell is None:
         return None
-    of = kind(column)
-    if of == "timestamp":
+    sql_type = kind(column)
+    if sql_type == "timestamp":
         return datetime.datetime.fromisoformat(cell)
-    return int(cell) if of == "integer" else float(cell) if of == "numeric" else cell
+    return int(cell) if sql_type == "integer" else float(cell) if sql_type == "numeric" else cell
 
 
 def schema(tables: Tables) -> str:
-    """The tables with their keys, as SQL."""
-    made = []
+    """Return the tables with their keys as SQL."""
+    statements = []
     order = [name for name in tables if name not in FOREIGN] + ["territories", "employees", "products", "orders"]
     for name in [*order, *(name for name in tables if name not in order)]:
         header, _ = tables[name]
-        primary = ", ".join(f'"{one}"' for one in ([KEYS[name]] if name in KEYS else PRIMARY[name]))
+        primary = ", ".join(f'"{column}"' for column in ([KEYS[name]] if name in KEYS else PRIMARY[name]))
         lines = [f'"{column}" {kind(column)}' for column in header] + [f"PRIMARY KEY ({primary})"]
         lines += [
             f'FOREIGN KEY ("{column}") REFERENCES "{target}" ("{KEYS[target]}")' for column, target in FOREIGN.get(name, {}).items()
         ]
-        made.append(f'CREATE TABLE "{name}" ({", ".join(lines)});')
-    return "\n".join(made)
+        statements.append(f'CREATE TABLE "{name}" ({", ".join(lines)});')
+    return "\n".join(statements)
 
 
 def to_sqlite(tables: Tables, path: Path) -> Path:
-    """Northwind in an SQLite file."""
+    """Write Northwind into an SQLite file."""
     with sqlite3.connect(path) as connection:
         connection.executescript(schema(tables))
         for name, (header, rows) in tables.items():
@@ -108,9 +108,7 @@ def to_sqlite(tables: Tables, path: Path) -> Path:
 
 
 def to_postgres(tables: Tables, url: str) -> None:
-    """Northwind in a PostgreSQL database; rows before those that refer to them, as a server wants
-    it.
-    """
+    """Write Northwind into a PostgreSQL database; rows come before those that refer to them, as the server requires."""
     import psycopg
 
     with psycopg.connect(url) as connection:
@@ -124,28 +122,28 @@ def to_postgres(tables: Tables, url: str) -> None:
 
 
 def managers_first(name: str, header: list[str], rows: Rows) -> Rows:
-    """Rows in an order in which each refers to one before it."""
+    """Order rows so that each refers only to earlier ones."""
     if name != "employees":
         return rows
     return sorted(rows, key=lambda row: (row[header.index("reportsTo")] is not None, row[0] != "5", row[0]))
 
 
 def to_mysql(tables: Tables, url: str) -> None:
-    """Northwind in a MySQL or MariaDB database."""
+    """Write Northwind into a MySQL or MariaDB database."""
     import pymysql
 
     from condgraph.loaders.database.server import DatabaseUrl
 
     user, password, host, port, name, _ = DatabaseUrl(url)._parts()
-    made = schema(tables).replace('"', "`").replace("numeric", "decimal(20, 6)").replace("timestamp", "datetime")
+    statements = schema(tables).replace('"', "`").replace("numeric", "decimal(20, 6)").replace("timestamp", "datetime")
     for column in ("customerID", "territoryID"):
-        made = made.replace(f"`{column}` text", f"`{column}` varchar(100)")
-    made = made.replace(" text", " longtext")
+        statements = statements.replace(f"`{column}` text", f"`{column}` varchar(100)")
+    statements = statements.replace(" text", " longtext")
     with (
         pymysql.connect(host=host, port=port or 3306, user=user, password=password, database=name, autocommit=True) as connection,
         connection.cursor() as cursor,
     ):
-        for line in made.splitlines():
+        for line in statements.splitlines():
             cursor.execute(line)
             table = line.split("`")[1]
             header, rows = tables[table]
@@ -154,7 +152,7 @@ def to_mysql(tables: Tables, url: str) -> None:
 
 
 def to_excel(tables: Tables, path: Path) -> Path:
-    """Northwind as one workbook, a sheet a table; keys and dates as Excel has them."""
+    """Write Northwind as one workbook with a sheet for each table; keys and dates are typed as in Excel."""
     import openpyxl
 
     book = openpyxl.Workbook()
@@ -169,35 +167,33 @@ def to_excel(tables: Tables, path: Path) -> Path:
 
 
 def contents(graph: Graph) -> tuple[Counter[Any], Counter[Any]]:
-    """The entities and the statements of a graph without sources, rows and raw texts."""
+    """Return the entities and the statements of a graph without sources, rows and raw texts."""
     snapshot = graph.current
-    entities = Counter((one.id, one.name, one.kind.name) for one in map(snapshot.entity, range(snapshot.entities)))
+    entities = Counter((entity.id, entity.name, entity.kind.name) for entity in map(snapshot.entity, range(snapshot.entities)))
     return entities, statements(graph)
 
 
 def statements(graph: Graph) -> Counter[Any]:
-    """The statements of a graph, and what is an instance of what."""
+    """Return the statements and memberships of a graph."""
     import io
     import json
 
     out = io.StringIO()
     graph.export(out)
-    found: Counter[Any] = Counter()
+    counts: Counter[Any] = Counter()
     for line in out.getvalue().splitlines():
-        one = json.loads(line)
+        record = json.loads(line)
         for key in ("src", "raw"):
-            one.pop(key, None)
-        if not {"condgraph", "source"} & one.keys():
-            found[json.dumps(one, sort_keys=True)] += 1
-    return found
+            record.pop(key, None)
+        if not {"condgraph", "source"} & record.keys():
+            counts[json.dumps(record, sort_keys=True)] += 1
+    return counts
 
 
 def compare(one: Graph, other: Graph) -> Sequence[Any]:
-    """What one graph has and the other lacks, and the other way round; nothing where they are
-    equal.
-    """
-    found = []
+    """Return what one graph has and the other lacks, in both directions; nothing if they are equal."""
+    differences = []
     for left, right in zip(contents(one), contents(other), strict=True):
-        found += [("lacks", *item) for item in (left - right).items()][:10]
-        found += [("has more", *item) for item in (right - left).items()][:10]
-    return found
+        differences += [("lacks", *item) for item in (left - right).items()][:10]
+        differences += [("has more", *item) for item in (right - left).items()][:10]
+    return differences

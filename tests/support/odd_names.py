@@ -1,5 +1,5 @@
-"""A small graph whose names are hostile: lines that end, quotes, markup, 9,000 characters, nothing
-at all, writing of all planes; with a table, and entities that nobody named.
+"""A small graph with hostile names: line ends, quotes, markup, 9,000 characters, the empty text, characters of all
+planes; with a table, and entities without a declared name.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ TABLE = 'sales "2024"'
 
 
 def items() -> list[Item]:
-    """Entities of these names, concepts of some, predicates of some, a table, a statement in three
-    places.
-    """
-    found: list[Item] = [
+    """Return entities, concepts and predicates with these names, a table, and a statement with three places."""
+    result: list[Item] = [
         Entity("c1", SCRIPT, EntityKind.CONCEPT),
         Entity("c2", LINES, EntityKind.CONCEPT),
         Entity("c3", LONG, EntityKind.CONCEPT),
@@ -32,11 +30,13 @@ def items() -> list[Item]:
         Member("c4", "c5"),
     ]
     for number, name in enumerate(NAMES):
-        found.append(Entity(f"e{number}", name))
-        found.append(Member(f"e{number}", f"c{number % 5 + 1}"))
-        found.append(Statement(f"e{number}", "likes", Ref(f"e{(number + 1) % len(NAMES)}"), (("since", Time.year(1990 + number)),)))
-        found.append(Statement(f"e{number}", SCRIPT, name, (("of", Ref("nobody named this")), (LINES, name))))
-    found += [
+        result.append(Entity(f"e{number}", name))
+        result.append(Member(f"e{number}", f"c{number % 5 + 1}"))
+        result.append(
+            Statement(f"e{number}", "likes", Ref(f"e{(number + 1) % len(NAMES)}"), (("since", Time.year(1990 + number)),))
+        )
+        result.append(Statement(f"e{number}", SCRIPT, name, (("of", Ref("nobody named this")), (LINES, name))))
+    result += [
         Member("e0", "c4"),
         Member("e0", "c5"),
         Statement("nobody named this", LINES, Ref("e0")),
@@ -54,14 +54,13 @@ def items() -> list[Item]:
     ]
     for row in range(1, 6):
         place = ((TABLE, row),)
-        found.append(Sourced(Entity(f"{TABLE}/{row}", f"{TABLE} row {row}", EntityKind.ROW, row), place))
-        found.append(Sourced(Statement(f"{TABLE}/{row}", "price", Quantity(row * 1.5, "EUR"), (), row), place))
-        found.append(Sourced(Statement(f"{TABLE}/{row}", "buyer", Ref("e0"), (), row), place))
-    return found
+        result.append(Sourced(Entity(f"{TABLE}/{row}", f"{TABLE} row {row}", EntityKind.ROW, row), place))
+        result.append(Sourced(Statement(f"{TABLE}/{row}", "price", Quantity(row * 1.5, "EUR"), (), row), place))
+        result.append(Sourced(Statement(f"{TABLE}/{row}", "buyer", Ref("e0"), (), row), place))
+    return result
 
 
 def odd_names() -> Graph:
-    """The graph in memory."""
     graph = condgraph.open()
     graph.add(items(), source="odd")
     return graph

@@ -1,7 +1,6 @@
-"""One plan for every operator and condition of the algebra, over a small graph that has something
-for each.
+"""One plan for every operator and condition of the algebra, over a small graph with data for each.
 
-A new operator has no example yet; `tests/engine/test_every_operator.py` fails until it has.
+`tests/engine/test_every_operator.py` fails for a new operator until it has an example here.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source
 from condgraph.engine.values import Quantity, Time
 from tests.support.world import items
 
-#: Rows of a table, three of which stand one below the other.
+#: The three consecutive rows of a table: id, amount, number.
 ROWS: Final = [("r1", 10, 1), ("r2", 20, 2), ("r3", 20, 3)]
 
 
 def graph() -> list[Item]:
-    """The world, and a table."""
-    found: list[Item] = [*items()]
-    for ident, amount, row in ROWS:
-        found.append(Sourced(Entity(ident, f"sales, row {row}", EntityKind.ROW, row), (("sales", row),)))
-        found.append(Sourced(Statement(ident, "amount", Quantity(amount)), (("sales", row),)))
-        found.append(Sourced(Statement(ident, "who", Ref("a" if row < 3 else "b")), (("sales", row),)))
-    found.append(Member("b2", "human"))
-    return found
+    """Return the items of `world` and of a table."""
+    result: list[Item] = [*items()]
+    for row_id, amount, row in ROWS:
+        result.append(Sourced(Entity(row_id, f"sales, row {row}", EntityKind.ROW, row), (("sales", row),)))
+        result.append(Sourced(Statement(row_id, "amount", Quantity(amount)), (("sales", row),)))
+        result.append(Sourced(Statement(row_id, "who", Ref("a" if row < 3 else "b")), (("sales", row),)))
+    result.append(Member("b2", "human"))
+    return result
 
 
 def _sizes(name: str, arguments: list[list[str]], options: dict[str, str]) -> list[str]:
@@ -129,24 +128,24 @@ CONDITIONS: Final[tuple[Condition, ...]] = (
 
 
 def asked(condition: Condition) -> Node:
-    """A plan that asks the condition of statements."""
-    of = alg.Scan(None, ("knows",), reach="object") if isinstance(condition, alg.Among) else HEIGHTS
-    return alg.Where(of, condition)
+    """Return a plan that tests statements with the condition."""
+    statements = alg.Scan(None, ("knows",), reach="object") if isinstance(condition, alg.Among) else HEIGHTS
+    return alg.Where(statements, condition)
 
 
 def of_algebra(sort: type) -> set[type]:
-    """All operators of a sort (or conditions): the classes below it that stand in the algebra."""
-    found, waiting = set[type](), [sort]
+    """Return all operators of a sort (or all conditions): its subclasses in the algebra."""
+    result, waiting = set[type](), [sort]
     while waiting:
-        below = waiting.pop().__subclasses__()
-        waiting.extend(below)
-        # A record with slots is a second class of its name, which its module has.
-        found.update(getattr(sys.modules[kind.__module__], kind.__name__) for kind in below if _in_algebra(kind))
-    return found
+        subclasses = waiting.pop().__subclasses__()
+        waiting.extend(subclasses)
+        # A dataclass with slots is a second class of the same name; its module has that one.
+        result.update(getattr(sys.modules[kind.__module__], kind.__name__) for kind in subclasses if _in_algebra(kind))
+    return result
 
 
 def _in_algebra(kind: type) -> bool:
-    # The sorts, which have operators below them, are no records. Those over rows have tests of their own (`test_solutions`).
+    # Sorts, the base classes of operators, are no dataclasses. Operators over rows have tests of their own (`test_solutions`).
     return (
         kind.__module__.startswith("condgraph.") and kind.__module__ != "condgraph.engine.algebra.solutions" and is_dataclass(kind)
     )

@@ -1,9 +1,8 @@
-"""How slow this machine is just now, so that a test that holds a time holds it on any machine.
+"""The present slowness of this machine, so that tests of time limits hold on any machine.
 
-Whoever tests a time says what a usual machine may take; here that is multiplied by what fixed work
-(loops, dictionaries, sorting) takes now, compared with a usual machine. Other programs on the same
-cores make the processor's own time longer too, by as much as two, so that a fixed limit fails at
-random. A fault that makes work quadratic is far beyond any such factor.
+A test states a limit for a usual machine; it is multiplied by the time that fixed work (loops, dictionaries, sorting)
+takes now, relative to a usual machine. Other programs on the same cores lengthen processor time too, by up to a factor
+of two, so a fixed limit would fail at random. An error that makes work quadratic exceeds any such factor by far.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-#: Seconds that the work takes on a usual machine with nothing else to do.
+#: Seconds for the work on a usual, idle machine.
 _USUAL: Final = 0.020
 
 
@@ -26,7 +25,7 @@ def _work() -> None:
 
 
 def slowness() -> float:
-    """How many times longer than on a usual machine work takes now: 1.0 or more."""
+    """Return how many times longer work takes now than on a usual machine: 1.0 or more."""
     most = 1.0
     for _ in range(3):
         begin = time.perf_counter()
@@ -36,7 +35,5 @@ def slowness() -> float:
 
 
 def quick_enough(spent: float, limit: float) -> bool:
-    """Whether something that took so many seconds here and now would take less than the limit on a usual
-    machine.
-    """
+    """Return whether work that took `spent` seconds here and now would take less than the limit on a usual machine."""
     return spent < limit or spent < limit * slowness()

@@ -1,4 +1,4 @@
-"""Pages in a real browser: visited, watched, and photographed on request."""
+"""Pages in a real browser: open them, watch requests and console, take pictures on request."""
 
 from __future__ import annotations
 
@@ -28,30 +28,32 @@ def visited(
     also: tuple[str, ...] = (),
     **options: Any,
 ) -> Iterator[Any]:
-    """The page at a path of a server, once `ready` (a selector) is there. Afterwards: it asked nobody
-    else (but `also`), and the console has nothing of the kinds `silent`, but for messages with one of `known`
-    and for statuses, which a browser tells by itself.
+    """Yield the page at a path of a server once the selector `ready` matches. Afterwards, check that it sent no
+    requests elsewhere (except to `also`), and that the console has no messages of the kinds `silent`, except those that
+    contain a text in `known` and the browser's own messages about statuses.
     """
     context = browser.new_context(**({"viewport": {"width": 1200, "height": 760}} | options))
     page = context.new_page()
     page.set_default_timeout(120_000)
-    asked: list[str] = []
-    said: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    requests: list[str] = []
+    messages: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: messages.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: messages.append(f"error: {error}"))
     page.goto(url + path)
     page.wait_for_selector(ready)
     try:
         yield page
     finally:
         context.close()
-    assert not [one for one in asked if not one.startswith((url, *also, "data:", "blob:"))]
-    assert not [one for one in said if one.startswith(silent) and not any(text in one for text in ("status of", *known))], said
+    assert not [entry for entry in requests if not entry.startswith((url, *also, "data:", "blob:"))]
+    assert not [
+        entry for entry in messages if entry.startswith(silent) and not any(text in entry for text in ("status of", *known))
+    ], messages
 
 
 def until(page: Any, expression: str, arg: Any = None) -> None:
-    """Wait for something; the page's policy keeps playwright's own way of waiting from it."""
+    """Wait for a condition; the page's policy forbids playwright's own way of waiting."""
     end = time.monotonic() + 120
     while not page.evaluate(expression, arg):
         assert time.monotonic() < end, (expression, page.inner_text("body")[:2000])
@@ -59,12 +61,12 @@ def until(page: Any, expression: str, arg: Any = None) -> None:
 
 
 def answered(page: Any) -> None:
-    """Wait until the studio has the answer that was asked for: one that stood there before is marked at once."""
+    """Wait until the studio shows the requested answer: an earlier one is marked busy at once."""
     until(page, "!document.querySelector('.answer[aria-busy]')")
 
 
 def picture(page: Any, name: str) -> None:
-    """Leave a picture in the folder that `CONDGRAPH_SCREENSHOTS` names."""
+    """Save a picture in the folder that `CONDGRAPH_SCREENSHOTS` names."""
     folder = os.environ.get("CONDGRAPH_SCREENSHOTS")
     if folder:
         page.wait_for_timeout(400)
