@@ -51,27 +51,31 @@ def applied(found: Map[str, Any], guess: Mapping, texts: Texts, shared: Callable
         about = f"node.{_word(label)}"
         node = _known(nodes, label, f"the database has no nodes with the label {label!r}")
         nodes[label] = _node(node, _table({about: section}, about, "the mapping file"), about, texts, shared)
-    types = {relationship.type: relationship for relationship in guess.relationships}
+    relationship_types = {relationship.type: relationship for relationship in guess.relationships}
     for name, section in _table(found, "relationship", "the mapping file").items():
         about = f"relationship.{_word(name)}"
-        one = _known(types, name, f"the database has no relationships of the type {name!r}")
-        types[name] = _relationship(one, _table({about: section}, about, "the mapping file"), about, texts)
+        relationship_type = _known(relationship_types, name, f"the database has no relationships of the type {name!r}")
+        relationship_types[name] = _relationship(
+            relationship_type, _table({about: section}, about, "the mapping file"), about, texts
+        )
     reasons_given = {f"{about}": "the mapping file says so" for about in _paths(found)}
-    return replace(guess, nodes=tuple(nodes.values()), relationships=tuple(types.values()), reasons=guess.reasons | reasons_given)
+    return replace(
+        guess, nodes=tuple(nodes.values()), relationships=tuple(relationship_types.values()), reasons=guess.reasons | reasons_given
+    )
 
 
 def _node(node: NodeType, section: Map[str, Any], about: str, texts: Texts, shared: Callable[[str, str], bool]) -> NodeType:
     _keys(about, section, ("concept", "name", "id", "hide", "property"))
     keys = {prop.key: prop for prop in node.properties}
-    of = f"the nodes of {node.label!r}"
+    owner = f"the nodes of {node.label!r}"
     if "concept" in section:
         node = replace(node, concept=_text(section, "concept", about))
     if "name" in section:
         node = replace(
-            node, name=tuple(_known(keys, key, f"{of} have no property {key!r}").key for key in _texts(section, "name", about))
+            node, name=tuple(_known(keys, key, f"{owner} have no property {key!r}").key for key in _texts(section, "name", about))
         )
     if "id" in section:
-        key = _known(keys, _text(section, "id", about), f"{of} have no property {section['id']!r}").key
+        key = _known(keys, _text(section, "id", about), f"{owner} have no property {section['id']!r}").key
         if key != node.unique and shared(node.label, key):
             raise OptionError(
                 f"{about}.id: two nodes of {node.label!r} have the same {key!r}", hint="an id tells every node from all others"
@@ -79,36 +83,36 @@ def _node(node: NodeType, section: Map[str, Any], about: str, texts: Texts, shar
         node = replace(node, unique=key)
     if "hide" in section:
         node = replace(
-            node, hidden=tuple(_known(keys, key, f"{of} have no property {key!r}").key for key in _texts(section, "hide", about))
+            node, hidden=tuple(_known(keys, key, f"{owner} have no property {key!r}").key for key in _texts(section, "hide", about))
         )
-    for key, more in _table(section, "property", about).items():
-        place = f"{about}.property.{_word(key)}"
-        prop = _known(keys, key, f"{of} have no property {key!r}")
-        keys[key] = _property(prop, _table({place: more}, place, about), place, texts.get(("node", node.label, key), ()))
+    for key, subsection in _table(section, "property", about).items():
+        path = f"{about}.property.{_word(key)}"
+        prop = _known(keys, key, f"{owner} have no property {key!r}")
+        keys[key] = _property(prop, _table({path: subsection}, path, about), path, texts.get(("node", node.label, key), ()))
     return replace(node, properties=tuple(keys.values()))
 
 
 def _relationship(relationship: RelationshipType, section: Map[str, Any], about: str, texts: Texts) -> RelationshipType:
     _keys(about, section, ("predicate", "qualifiers", "times", "property"))
     keys = {prop.key: prop for prop in relationship.qualifiers}
-    of = f"the relationships {relationship.type!r}"
-    for key, more in _table(section, "property", about).items():
-        place = f"{about}.property.{_word(key)}"
-        prop = _known(keys, key, f"{of} have no property {key!r}")
+    owner = f"the relationships {relationship.type!r}"
+    for key, subsection in _table(section, "property", about).items():
+        path = f"{about}.property.{_word(key)}"
+        prop = _known(keys, key, f"{owner} have no property {key!r}")
         keys[key] = _property(
-            prop, _table({place: more}, place, about), place, texts.get(("relationship", relationship.type, key), ())
+            prop, _table({path: subsection}, path, about), path, texts.get(("relationship", relationship.type, key), ())
         )
-    for key, called in _table(section, "qualifiers", about).items():
-        if not isinstance(called, str) or not called.strip():
-            raise OptionError(f"{about}.qualifiers.{_word(key)} is a text, not {called!r}")
-        keys[key] = replace(_known(keys, key, f"{of} have no property {key!r}"), predicate=called)
+    for key, qualifier_name in _table(section, "qualifiers", about).items():
+        if not isinstance(qualifier_name, str) or not qualifier_name.strip():
+            raise OptionError(f"{about}.qualifiers.{_word(key)} is a text, not {qualifier_name!r}")
+        keys[key] = replace(_known(keys, key, f"{owner} have no property {key!r}"), predicate=qualifier_name)
     start, end = relationship.start, relationship.end
     if "times" in section:
         times = RowTimes.of(_text(section, "times", about))
         if times.point:
             raise OptionError(f"{about}.times is an interval, not {times.point!r}", hint='times = "[from, to)", or "[from, ]"')
         for key in times.columns():
-            prop = _known(keys, key, f"{of} have no property {key!r}")
+            prop = _known(keys, key, f"{owner} have no property {key!r}")
             types = {kind for name, _ in prop.types for kind in elements(name)}
             if prop.reading not in ("date", "datetime") and not types & _TIMED:
                 hint = f'[{about}.property.{_word(prop.key)}] with as = "date", and a format, makes it one'
@@ -120,9 +124,11 @@ def _relationship(relationship: RelationshipType, section: Map[str, Any], about:
         relationship = replace(relationship, predicate=_text(section, "predicate", about))
     if start is not None and start == end:
         raise OptionError(f"{about}: {start!r} is both from when and until when it holds")
-    taken = [prop.predicate for prop in keys.values() if prop.key not in (start, end) and prop.predicate in (START_TIME, END_TIME)]
-    if taken and (start or end):
-        raise OptionError(f"{about}: a qualifier is called {taken[0]!r} as well", hint="qualifiers = {...} gives it another name")
+    clashes = [
+        prop.predicate for prop in keys.values() if prop.key not in (start, end) and prop.predicate in (START_TIME, END_TIME)
+    ]
+    if clashes and (start or end):
+        raise OptionError(f"{about}: a qualifier is called {clashes[0]!r} as well", hint="qualifiers = {...} gives it another name")
     return replace(relationship, qualifiers=tuple(keys.values()), start=start, end=end)
 
 
@@ -221,8 +227,8 @@ def written(mapping: Mapping, place: str) -> str:
         lines += ["", f"[relationship.{_word(relationship.type)}]", f"# {relationship.count:,} relationships: {_line(ends)}"]
         lines.append(f"predicate = {_quoted(relationship.predicate)}")
         if relationship.qualifiers:
-            named = ", ".join(f"{_word(prop.key)} = {_quoted(prop.predicate)}" for prop in relationship.qualifiers)
-            lines.append(f"qualifiers = {{ {named} }}")
+            pairs = ", ".join(f"{_word(prop.key)} = {_quoted(prop.predicate)}" for prop in relationship.qualifiers)
+            lines.append(f"qualifiers = {{ {pairs} }}")
         if relationship.start is not None or relationship.end is not None:
             excluded = any(prop.excluded for prop in relationship.qualifiers if prop.key == relationship.end)
             times = RowTimes(relationship.start or "", relationship.end or "", excluded=excluded)
@@ -238,11 +244,11 @@ def _properties(mapping: Mapping, properties: Sequence[Property], about: str, he
     comments, tables = [], []
     for prop in properties:
         types = ", ".join(f"{name} {count:,}" for name, count in prop.types)
-        seen = f"{types} of {prop.sampled:,} sampled" + ("; indexed" if prop.indexed else "")
+        summary = f"{types} of {prop.sampled:,} sampled" + ("; indexed" if prop.indexed else "")
         if prop.reading == "itself" and prop.predicate == prop.key:
-            comments.append(f"# {_line(_word(prop.key))}: {seen}")
+            comments.append(f"# {_line(_word(prop.key))}: {summary}")
             continue
-        tables += ["", f"[{header}.property.{_word(prop.key)}]", f"# {seen}", *_reason(mapping, f"{about}.property.{prop.key}")]
+        tables += ["", f"[{header}.property.{_word(prop.key)}]", f"# {summary}", *_reason(mapping, f"{about}.property.{prop.key}")]
         if prop.predicate != prop.key:
             tables.append(f"predicate = {_quoted(prop.predicate)}")
         if prop.reading != "itself":

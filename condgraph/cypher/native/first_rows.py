@@ -64,11 +64,11 @@ class CutPlan:
             node = node.of
         if not sliced:
             return None
-        cut, beyond = path[-1][0], lowered(plan)
+        cut, lowered_ids = path[-1][0], lowered(plan)
         assert isinstance(cut, alg.SliceRows)
         if cut.number is None or cut.number <= 0 or cut.start < 0 or cut.start + cut.number > MOST_WHOLE:
             return None
-        while isinstance(node, alg.Project | alg.DistinctRows) or id(node) in beyond:
+        while isinstance(node, alg.Project | alg.DistinctRows) or id(node) in lowered_ids:
             if not isinstance(node, (*_OF_ROWS, *_OF_LEFT)):
                 return None
             path.append((node, "of" if isinstance(node, _OF_ROWS) else "left"))
@@ -78,16 +78,16 @@ class CutPlan:
     def query(self, graph: str, schema: StoredSchema, layout: Layout) -> FirstRows | None:
         """Return the query of the part's first rows, at most `MOST_WHOLE` plus one; None if they bind no entities."""
         compiler = PlanCompiler(graph, schema, [self.part], layout)
-        found = rows(compiler, self.part, {})
+        compiled = rows(compiler, self.part, {})
         # Concepts may have no nodes.
         terms = {
-            name: term.text for name, term in found.terms.items() if term.sort == "entity" and term.certain and not term.labels
+            name: term.text for name, term in compiled.terms.items() if term.sort == "entity" and term.certain and not term.labels
         }
         if not terms:
             return None
         ending = [f"WITH {', '.join(dict.fromkeys(terms.values()))} LIMIT {MOST_WHOLE + 1}"]
         ending.append(f"RETURN collect([{', '.join(map(layout.id, terms.values()))}]) AS rows")
-        return FirstRows(compiler.whole([[*found.clauses, *ending]], ("rows",)), compiler.parameters, tuple(terms))
+        return FirstRows(compiler.whole([[*compiled.clauses, *ending]], ("rows",)), compiler.parameters, tuple(terms))
 
     def attempts(self, names: Sequence[str], found: Sequence[Sequence[str]], made: Lowered) -> Iterator[Lowered]:
         """Yield the program restricted to the entities in the part's first rows, with more rows each time."""
@@ -97,16 +97,16 @@ class CutPlan:
             size *= _GROWTH
 
     def _within(self, names: Sequence[str], found: Sequence[Sequence[str]], made: Lowered) -> Lowered:
-        ids = {name: list(dict.fromkeys(row[at] for row in found)) for at, name in enumerate(names)}
+        ids = {name: list(dict.fromkeys(row[index] for row in found)) for index, name in enumerate(names)}
         # Starting from the variable with the most entities leaves the fewest ways to other rows; the others are tests.
-        first, *others = sorted(ids, key=lambda name: -len(ids[name]))
+        first, *remaining = sorted(ids, key=lambda name: -len(ids[name]))
         node: Solutions = alg.Join(_rows_of(first, ids), self.part)
-        for name in others:
+        for name in remaining:
             node = alg.Join(node, _rows_of(name, ids))
         changed: dict[int, Node] = {id(self.part): node}
-        for above, field in reversed(self.path):
-            node = replace(above, **{field: node})  # type: ignore[type-var]
-            changed[id(above)] = node
+        for operator, field in reversed(self.path):
+            node = replace(operator, **{field: node})  # type: ignore[type-var]
+            changed[id(operator)] = node
         steps = [(name, changed.get(id(step), step)) for name, step in made.steps]
         notes = made.notes | {id(changed[key]): note for key, note in made.notes.items() if key in changed}
         warning = (

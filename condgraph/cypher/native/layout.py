@@ -68,14 +68,15 @@ class NativeLayout(Layout):
         """Return warnings about names that are labels; in process a concept is also an entity, but labels have no nodes."""
         nodes = postorder(plan)
         # Rows can also bind concepts.
-        taken = [part for node in nodes for part in node.inputs() if not isinstance(node, alg.Members | alg.Solutions)]
-        named = {name for node in (plan, *taken) if isinstance(node, alg.ByName) for name in node.names}
-        unsure = sorted(keys_of(plan, self.mapping) & self.mapping.unsure) if self.mapping.unsure else []
+        inputs = [part for node in nodes for part in node.inputs() if not isinstance(node, alg.Members | alg.Solutions)]
+        names = {name for node in (plan, *inputs) if isinstance(node, alg.ByName) for name in node.names}
+        uncounted = sorted(keys_of(plan, self.mapping) & self.mapping.unsure) if self.mapping.unsure else []
         return [
-            f"{key!r} could not be counted in time: it is what the first nodes and relationships of each kind say" for key in unsure
+            f"{key!r} could not be counted in time: it is what the first nodes and relationships of each kind say"
+            for key in uncounted
         ] + [
             f"{name!r} is a label of this database, and no entity: its nodes are the members of that concept"
-            for name in sorted(named & self.labels.keys())
+            for name in sorted(names & self.labels.keys())
         ]
 
     def parameters(self, graph: str) -> dict[str, Any]:
@@ -213,7 +214,7 @@ class NativeLayout(Layout):
 
     def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
         queries = [
-            f"MATCH {pattern}{f' WHERE {own}' if own else ''} RETURN {e}" for _, pattern, own in apart(e, self.labels_of(names))
+            f"MATCH {pattern}{f' WHERE {test}' if test else ''} RETURN {e}" for _, pattern, test in apart(e, self.labels_of(names))
         ]
         return ["CALL (*) {\n" + "\nUNION ALL\n".join(queries) + "\n}"] if queries else [f"UNWIND [] AS {e} WITH {e}"]
 
@@ -233,9 +234,9 @@ class NativeLayout(Layout):
         if isinstance(entities, alg.AllEntities):
             return list(self._concepts) if EntityKind.CONCEPT in entities.kinds and entities.source is None else []
         if isinstance(entities, alg.Union | alg.Intersect):
-            several = list(map(self.labels_in, entities.parts))
-            chosen = set(several[0]).union if isinstance(entities, alg.Union) else set(several[0]).intersection
-            return sorted(chosen(*several[1:]))
+            label_lists = list(map(self.labels_in, entities.parts))
+            combine = set(label_lists[0]).union if isinstance(entities, alg.Union) else set(label_lists[0]).intersection
+            return sorted(combine(*label_lists[1:]))
         if isinstance(entities, alg.Minus):
             return sorted(set(self.labels_in(entities.left)).difference(self.labels_in(entities.right)))
         if isinstance(entities, alg.SameName | alg.Referents | alg.SubjectsOf | alg.EntitiesOf):
@@ -274,10 +275,10 @@ class NativeLayout(Layout):
             return self._any(writing, wanted)
         f, anchor, other = wanted.fact, wanted.anchor, wanted.other
         types = self.types_of(wanted.predicates) or [NO_TYPE]
-        thing = self.object(other if wanted.outward else anchor, "relation")
+        target = self.object(other if wanted.outward else anchor, "relation")
         first, second = (anchor, other) if wanted.outward else (other, anchor)
-        inside = [] if wanted.bound else [foreign(anchor)]
-        return Match(f"({first})-[{f}:{'|'.join(map(quote, types))}]->({second})", [*inside, *wanted.conditions], thing)
+        tests = [] if wanted.bound else [foreign(anchor)]
+        return Match(f"({first})-[{f}:{'|'.join(map(quote, types))}]->({second})", [*tests, *wanted.conditions], target)
 
     def _any(self, writing: Writing, wanted: ScanRequest) -> Match:
         """Match relationships, then properties."""
@@ -292,7 +293,7 @@ class NativeLayout(Layout):
     def types_of(self, predicates: Sequence[str] | None) -> list[str]:
         """Return the types of some predicates, or of all."""
         names = self.types if predicates is None else predicates
-        return list(dict.fromkeys(found for name in names for found in self.types.get(name, ())))
+        return list(dict.fromkeys(type_name for name in names for type_name in self.types.get(name, ())))
 
     def kept(self, f: str, o: str, family: Family) -> str:
         """Return a statement to keep; that of a property is followed by its value."""
@@ -302,10 +303,10 @@ class NativeLayout(Layout):
         return f"CASE WHEN {_is_relation(f)} THEN {f} ELSE {_untyped(f)}[..3] END"
 
     def ends(self, f: str) -> tuple[str, str]:
-        some = _untyped(f)
+        untyped = _untyped(f)
         return (
-            f"CASE WHEN {_is_relation(f)} THEN startNode({some}) ELSE {some}[0] END",
-            f"CASE WHEN {_is_relation(f)} THEN endNode({some}) ELSE {some}[3] END",
+            f"CASE WHEN {_is_relation(f)} THEN startNode({untyped}) ELSE {untyped}[0] END",
+            f"CASE WHEN {_is_relation(f)} THEN endNode({untyped}) ELSE {untyped}[3] END",
         )
 
     def reach(
@@ -330,8 +331,8 @@ class NativeLayout(Layout):
 
     def type(self, f: str) -> str:
         """Return the predicate of a relationship or of a value."""
-        some = _untyped(f)
-        return f"CASE WHEN {_is_relation(f)} THEN {self.qualifying.predicate(some)} ELSE {some}[1] END"
+        untyped = _untyped(f)
+        return f"CASE WHEN {_is_relation(f)} THEN {self.qualifying.predicate(untyped)} ELSE {untyped}[1] END"
 
     def predicate(self, f: str) -> str:
         return self.type(f)
@@ -395,17 +396,17 @@ class NativeLayout(Layout):
         """Return a statement with its ends, its qualifiers and its one source."""
         qualifiers = "[]" if family == "attribute" else self.qualifying.sent(f)
         value = f"CASE WHEN {self.is_entity(o)} THEN null ELSE {o} END"
-        thing = f"CASE WHEN {self.is_entity(o)} THEN {self.described(o)} END"
+        target = f"CASE WHEN {self.is_entity(o)} THEN {self.described(o)} END"
         if family == "relation":
-            value, thing, ident = "null", self.described(o), f"elementId({f})"
+            value, target, ident = "null", self.described(o), f"elementId({f})"
         else:
             ident = f"elementId({s}) + ' ' + {_untyped(f)}[1] + ' ' + {o}.kind + ' ' + coalesce({o}.text, '')"
             if family == "any":
                 ident = f"CASE WHEN {_is_relation(f)} THEN elementId({_untyped(f)}) ELSE {ident} END"
             else:
-                value, thing = o, "null"
+                value, target = o, "null"
         return (
-            f"{{s: {self.described(s)}, p: {self.type(f)}, id: {ident}, o: {thing}, v: {value}, "
+            f"{{s: {self.described(s)}, p: {self.type(f)}, id: {ident}, o: {target}, v: {value}, "
             f"sources: ['{SOURCE}'], rows: [0], q: {qualifiers}}}"
         )
 
@@ -417,8 +418,8 @@ class NativeLayout(Layout):
         return [self._concept(writing, label, name) for name in names for label in self.labels.get(name, ())]
 
     def _concept(self, writing: Writing, label: str, name: str) -> str:
-        called, ident = writing.parameter(name), writing.parameter(concept_id(label))
-        return f"{{id: {ident}, name: {called}, kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
+        name_parameter, id_parameter = writing.parameter(name), writing.parameter(concept_id(label))
+        return f"{{id: {id_parameter}, name: {name_parameter}, kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
 
     def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]]:
         result = []
@@ -438,10 +439,12 @@ class NativeLayout(Layout):
     def memberships_of(self, writing: Writing, members: str, most: int | None) -> list[list[str]]:
         """Return the labels of nodes; no node is a concept."""
         e, label, about = writing.name("e"), writing.name("l"), writing.name("c")
-        known = writing.parameter({item: [concept_id(item), name] for name, labels in self.labels.items() for item in labels})
+        concepts_by_label = writing.parameter(
+            {item: [concept_id(item), name] for name, labels in self.labels.items() for item in labels}
+        )
         concept = f"{{id: {about}[0], name: {about}[1], kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
         link = f"{{m: {{a: {self.described(e)}, b: {concept}, sources: ['{SOURCE}'], rows: [0]}}}}"
-        clauses = [f"UNWIND {members} AS {e} UNWIND labels({e}) AS {label}", f"WITH {e}, {known}[{label}] AS {about}"]
+        clauses = [f"UNWIND {members} AS {e} UNWIND labels({e}) AS {label}", f"WITH {e}, {concepts_by_label}[{label}] AS {about}"]
         limit = "" if most is None else f" LIMIT {int(most)}"
         return [[*clauses, f"WITH * WHERE {about} IS NOT NULL", f"RETURN -1 AS unit, {link} AS row{limit}"]]
 

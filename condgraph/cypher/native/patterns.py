@@ -39,11 +39,11 @@ class NativePatterns(PlannedPatterns):
             )
         labels = {concept_id(node.label): node.concept for node in mapping.nodes if node.label}
         nodes = plan_answer(self._store, alg.AllEntities((EntityKind.ENTITY,))).entities
-        entities = [(one.id, one.name, int(one.kind)) for one in nodes]
+        entities = [(entity.id, entity.name, int(entity.kind)) for entity in nodes]
         entities += [(ident, name, int(EntityKind.CONCEPT)) for ident, name in labels.items()]
-        texts, edged = self.texts_now(store.schema)
+        texts, with_edges = self.texts_now(store.schema)
         values = {name: store.schema.attribute_kinds(name) for name in store.schema.attributes}
-        return Catalogue(entities, texts, edged, memberships=bool(labels), values=values)
+        return Catalogue(entities, texts, with_edges, memberships=bool(labels), values=values)
 
     def concepts(self, catalogue: Catalogue, ids: Sequence[str]) -> alg.Entities:
         """Return concepts by their names; other labels with the same name are included."""
@@ -53,11 +53,11 @@ class NativePatterns(PlannedPatterns):
 
     def of_types(self, catalogue: Catalogue, types: Sequence[str], nodes: Numbers | None = None) -> Numbers:
         """See `Statements.of_types`."""
-        found = super().of_types(catalogue, types, nodes)
-        wanted = np.array([catalogue.identified(ident) for ident in types])
-        called = self.concepts(catalogue, types).names  # type: ignore[attr-defined]
-        if sum(len(catalogue.named(name)) for name in called) == len(wanted):
-            return found
+        members = super().of_types(catalogue, types, nodes)
+        type_numbers = np.array([catalogue.identified(ident) for ident in types])
+        type_names = self.concepts(catalogue, types).names  # type: ignore[attr-defined]
+        if sum(len(catalogue.named(name)) for name in type_names) == len(type_numbers):
+            return members
         # Another label may have the same name.
-        edges = self.edges(catalogue, found, "subject", (len(catalogue.predicates),), statements=False, tally=Tally())
-        return np.unique(edges[np.isin(edges[:, 2], wanted), 0]).astype(np.int32)
+        edges = self.edges(catalogue, members, "subject", (len(catalogue.predicates),), statements=False, tally=Tally())
+        return np.unique(edges[np.isin(edges[:, 2], type_numbers), 0]).astype(np.int32)
