@@ -85,29 +85,29 @@ def id_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> str:
 
 def name_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> str:
     """Return the name of a node as text; for `labels`, see `id_of`."""
-    chosen, numbered = [], []
+    by_name, by_key = [], []
     for node in _among(mapping, labels):
-        has = has_label(e, node.label)
+        test = has_label(e, node.label)
         if node.name:
-            called = joined(e, node.name)
-            chosen.append(f"WHEN {has} AND {called} <> '' THEN {called}")
+            name = joined(e, node.name)
+            by_name.append(f"WHEN {test} AND {name} <> '' THEN {name}")
         if node.unique is not None:
             key = _whole(e, node.unique)
-            numbered.append(f"WHEN {has} AND {key} IS NOT NULL THEN {literal(node.concept + ' ')} + {key}")
-    labelled = [
+            by_key.append(f"WHEN {test} AND {key} IS NOT NULL THEN {literal(node.concept + ' ')} + {key}")
+    by_label = [
         f"WHEN {has_label(e, node.label)} THEN {literal(node.concept + ' ')} + {_number(e, mapping)}"
         for node in _among(mapping, labels)
         if node.label
     ]
-    cases = [*chosen, *numbered, *labelled]
+    cases = [*by_name, *by_key, *by_label]
     number = _number(e, mapping)
     return f"CASE {' '.join(cases)} ELSE 'node ' + {number} END" if cases else f"'node ' + {number}"
 
 
 def joined(e: str, keys: Sequence[str]) -> str:
     """Return the properties of a name as one text, which is empty if the node has none of them."""
-    first, *others = (f"coalesce({_whole(e, key)}, '')" for key in keys)
-    return f"trim({first}{''.join(f' + {literal(chr(32))} + {other}' for other in others)})" if others else first
+    first, *remaining = (f"coalesce({_whole(e, key)}, '')" for key in keys)
+    return f"trim({first}{''.join(f' + {literal(chr(32))} + {text}' for text in remaining)})" if remaining else first
 
 
 def _among(mapping: Mapping, labels: Sequence[str] | None) -> list[NodeType]:
@@ -143,8 +143,8 @@ def node_of(e: str, label: str) -> str:
 
 def within_labels(e: str, labels: Sequence[str]) -> str:
     """Return a test that a node has one of these labels."""
-    named = [label for label in labels if label]
-    tests = [f"{e}:{'|'.join(map(quote, named))}"] if named else []
+    non_empty = [label for label in labels if label]
+    tests = [f"{e}:{'|'.join(map(quote, non_empty))}"] if non_empty else []
     tests += [has_label(e, "")] if "" in labels else []
     return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})" if tests else "false"
 
@@ -185,38 +185,41 @@ class Identity:
         """
         values, result = _values(test), list[str]()
         # Labels without an index are searched together, since each query takes long to plan.
-        together: dict[str, list[str]] = {}
-        more = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
-        like = f"WITH {values}{more} AS {_LIKE} "
+        labels_by_test: dict[str, list[str]] = {}
+        other_types = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
+        like = f"WITH {values}{other_types} AS {_LIKE} "
 
         def match(pattern: str, tests: str) -> str:
             return f"{like if _LIKE in tests else ''}MATCH {pattern} WHERE {tests} RETURN {e}"
 
         for node in self._nodes:
             if node.name:
-                sought = None if len(node.name) > 1 else _sought(node, node.name[0], values)
-                tests = f"{e}.{quote(node.name[0])} {sought}" if sought is not None else f"{joined(e, node.name)} {test}"
+                lookup = None if len(node.name) > 1 else _sought(node, node.name[0], values)
+                tests = f"{e}.{quote(node.name[0])} {lookup}" if lookup is not None else f"{joined(e, node.name)} {test}"
                 if node.label and _unindexed(node):
-                    together.setdefault(tests, []).append(node.label)
+                    labels_by_test.setdefault(tests, []).append(node.label)
                 else:
                     result.append(match(node_of(e, node.label), tests))
             # A name may be empty, and then counts as none.
             if node.unique is not None and node.name != (node.unique,):
                 result.append(self._by_key(e, node, node.unique, values, node.concept + " "))
-        for tests, labels in together.items():
+        for tests, labels in labels_by_test.items():
             result.append(match(f"({e}:{'|'.join(map(quote, labels))})", tests))
         # Names that look like a node's number are found through the server's id, whose prefix all nodes of a database share:
         # testing each node's number would scan them.
         number = "#[0-9]+:[0-9]+" if self._whole_ids else "[0-9]+"
-        likely = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* {number}']"
+        candidates = f"[x IN {values} WHERE ({self._begins}) AND x =~ '(?s).* {number}']"
         if self._whole_ids:
-            sought = f"last(split({e}x, ' '))"
-            return [*result, f"UNWIND {likely} AS {e}x MATCH ({e}) WHERE elementId({e}) = {sought} AND {foreign(e)} RETURN {e}"]
+            lookup = f"last(split({e}x, ' '))"
+            return [
+                *result,
+                f"UNWIND {candidates} AS {e}x MATCH ({e}) WHERE elementId({e}) = {lookup} AND {foreign(e)} RETURN {e}",
+            ]
         any_id = f"COLLECT {{ MATCH ({e}a) RETURN elementId({e}a) LIMIT 1 }}"
-        sought = f"left({e}i, size({e}i) - size(last(split({e}i, ':')))) + last(split({e}x, ' '))"
+        lookup = f"left({e}i, size({e}i) - size(last(split({e}i, ':')))) + last(split({e}x, ' '))"
         result.append(
-            f"UNWIND {likely} AS {e}x UNWIND {any_id} AS {e}i "
-            f"MATCH ({e}) WHERE elementId({e}) = {sought} AND {foreign(e)} RETURN {e}"
+            f"UNWIND {candidates} AS {e}x UNWIND {any_id} AS {e}i "
+            f"MATCH ({e}) WHERE elementId({e}) = {lookup} AND {foreign(e)} RETURN {e}"
         )
         return result
 
@@ -231,11 +234,11 @@ class Identity:
         return [(node_of(e, node.label), f"{e}.{quote(node.name[0])}") for node in self._nodes if len(node.name) == 1]
 
     def _by_key(self, e: str, node: NodeType, key: str, values: str, prefix: str) -> str:
-        sought, pattern = _sought(node, key, values, prefix), node_of(e, node.label)
-        if sought is not None:
-            return f"MATCH {pattern} WHERE {e}.{quote(key)} {sought} RETURN {e}"
-        likely = f"[x IN {values} WHERE x STARTS WITH {literal(prefix)} | substring(x, {len(prefix)})]"
-        return f"UNWIND {likely} AS {e}x MATCH {pattern} WHERE toStringOrNull({e}.{quote(key)}) = {e}x RETURN {e}"
+        condition, pattern = _sought(node, key, values, prefix), node_of(e, node.label)
+        if condition is not None:
+            return f"MATCH {pattern} WHERE {e}.{quote(key)} {condition} RETURN {e}"
+        candidates = f"[x IN {values} WHERE x STARTS WITH {literal(prefix)} | substring(x, {len(prefix)})]"
+        return f"UNWIND {candidates} AS {e}x MATCH {pattern} WHERE toStringOrNull({e}.{quote(key)}) = {e}x RETURN {e}"
 
     def _short_id(self, e: str, mapping: Mapping) -> str:
         """Return the expression of `id_of`, shorter if there are many labels."""
@@ -253,22 +256,22 @@ class Identity:
         """
         named = [[node.label, *node.name] for node in mapping.nodes if node.name]
         keyed = [
-            [item.label, item.unique, item.concept + " "] for item in mapping.nodes if item.unique and item.name != (item.unique,)
+            [node.label, node.unique, node.concept + " "] for node in mapping.nodes if node.unique and node.name != (node.unique,)
         ]
-        last = f"{self._first_concept(e, mapping)} + {_number(e, mapping)}"
+        fallback = f"{self._first_concept(e, mapping)} + {_number(e, mapping)}"
         if len(named) + len(keyed) <= _FEW:
             cases = _cases(e, mapping)
-            return f"coalesce(CASE {' '.join(cases)} END, {last})" if cases else last
+            return f"coalesce(CASE {' '.join(cases)} END, {fallback})" if cases else fallback
         key = f"{e}[x[1]]"
         # Several properties, joined as `joined` does.
-        called = f"toStringOrNull({key})"
-        several = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
+        name = f"toStringOrNull({key})"
+        joined_names = f"trim(reduce(t = '', y IN tail(x) | t + ' ' + coalesce(toStringOrNull({e}[y]), '')))"
         if any(len(entry) > 2 for entry in named):
-            called = f"CASE size(x) WHEN 2 THEN {called} ELSE {several} END"
-        result = [self._first(e, "named", named, called, f"{called} <> ''")] if named else []
+            name = f"CASE size(x) WHEN 2 THEN {name} ELSE {joined_names} END"
+        result = [self._first(e, "named", named, name, f"{name} <> ''")] if named else []
         if keyed:
             result.append(self._first(e, "keyed", keyed, f"x[2] + toStringOrNull({key})", f"{key} IS NOT NULL"))
-        return f"coalesce({', '.join(result)}, {last})"
+        return f"coalesce({', '.join(result)}, {fallback})"
 
     def _first_concept(self, e: str, mapping: Mapping) -> str:
         """Return the first of a node's concepts in the mapping's order, and a blank."""
@@ -298,22 +301,22 @@ def found_ids(test: str) -> str:
 
 def _unindexed(node: NodeType) -> bool:
     """Tell whether no index covers the name properties of a label."""
-    return {found.key for found in node.properties if found.unindexed}.issuperset(node.name)
+    return {prop.key for prop in node.properties if prop.unindexed}.issuperset(node.name)
 
 
 def _cases(e: str, mapping: Mapping) -> list[str]:
     """Return the cases of a name for few labels, one by one."""
     cases: list[tuple[list[str], tuple[str, ...]]] = []
-    for item in mapping.nodes:
-        if item.name and cases and cases[-1][1] == item.name:
-            cases[-1][0].append(item.label)
-        elif item.name:
-            cases.append(([item.label], item.name))
+    for node in mapping.nodes:
+        if node.name and cases and cases[-1][1] == node.name:
+            cases[-1][0].append(node.label)
+        elif node.name:
+            cases.append(([node.label], node.name))
     named = []
     for labels, keys in cases:
-        held = f"{e}.{quote(keys[0])}" if len(keys) == 1 else joined(e, keys)
-        text = f"toStringOrNull({held})" if len(keys) == 1 else held
-        named.append(f"WHEN {within_labels(e, labels)} AND {held} <> '' THEN {text}")
+        value = f"{e}.{quote(keys[0])}" if len(keys) == 1 else joined(e, keys)
+        text = f"toStringOrNull({value})" if len(keys) == 1 else value
+        named.append(f"WHEN {within_labels(e, labels)} AND {value} <> '' THEN {text}")
     keyed = [
         f"WHEN {has_label(e, node.label)} AND {e}.{quote(node.unique)} IS NOT NULL "
         f"THEN {literal(node.concept + ' ')} + toStringOrNull({e}.{quote(node.unique)})"
@@ -330,17 +333,17 @@ def _values(test: str) -> str:
 
 def _sought(node: NodeType, key: str, values: str, prefix: str = "") -> str | None:
     """Return a test on the property itself, which an index answers, or None if its text differs from the value."""
-    types = {kind for found in node.properties if found.key == key for kind, _ in found.types}
+    types = {kind for prop in node.properties if prop.key == key for kind, _ in prop.types}
     if types not in _PLAIN:
         return None
-    rest = f"substring(x, {len(prefix)})" if prefix else "x"
+    text = f"substring(x, {len(prefix)})" if prefix else "x"
     if types == {"INTEGER"}:
-        rest = f"toIntegerOrNull({rest})"
-    elif not prefix and node.beyond and any(found.indexed or found.unindexed for found in node.properties if found.key == key):
+        text = f"toIntegerOrNull({text})"
+    elif not prefix and node.beyond and any(prop.indexed or prop.unindexed for prop in node.properties if prop.key == key):
         # Outside the sample a name may be a number or a truth value; the list is made once.
         return f"IN {_LIKE}"
     elif not prefix:
         # Written as it is, so that a single text is one index seek.
         return f"= {values[1:-1]}" if values.startswith("[") else f"IN {values}"
     where = f" WHERE x STARTS WITH {literal(prefix)}" if prefix else ""
-    return f"IN [x IN {values}{where} | {rest}]"
+    return f"IN [x IN {values}{where} | {text}]"

@@ -107,15 +107,16 @@ class PropertySample:
 def name_of(label: str, seen: Sequence[PropertySample], unique: str | None) -> tuple[tuple[str, ...], str]:
     """Return the properties that together name the nodes of a label (none if none fits), and why."""
     ranked = sorted(
-        ((rank, entry.key, entry) for entry in seen if (rank := _rank(label, entry)) is not None), key=lambda three: three[:2]
+        ((rank, sample.key, sample) for sample in seen if (rank := _rank(label, sample)) is not None),
+        key=lambda candidate: candidate[:2],
     )
     if not ranked and unique is None:
-        ranked = sorted((rank, element.key, element) for element in seen if (rank := _telling(element)) is not None)
+        ranked = sorted((rank, sample.key, sample) for sample in seen if (rank := _telling(sample)) is not None)
     if not ranked:
-        otherwise = f"its unique property {unique!r}" if unique else "the number of the server"
-        return (), f"no text is a name: a node is called by its label and {otherwise}"
+        fallback = f"its unique property {unique!r}" if unique else "the number of the server"
+        return (), f"no text is a name: a node is called by its label and {fallback}"
     rank, key, best = ranked[0]
-    by_word = {_folded(item.key): item for item in seen if _is_text(item)}
+    by_word = {_folded(sample.key): sample for sample in seen if _is_text(sample)}
     last = next((by_word[word] for word in _LAST if word in by_word), None)
     first = next((by_word[word] for word in _FIRST if word in by_word), None)
     if first is not None and last is not None and (rank >= 3 or key in (first.key, last.key)):
@@ -134,7 +135,7 @@ def _rank(label: str, seen: PropertySample) -> int | None:
     if not _is_text(seen) or not seen.held or not seen.texts:
         return None
     # Graphs made from RDF have a prefix before their keys: rdfs__label.
-    share, apart, folded = (
+    filled_share, distinct_share, folded = (
         seen.held / seen.sampled,
         _apart(seen),
         _folded(seen.key.rpartition("__")[2]).replace("preflabel", "label"),
@@ -142,17 +143,17 @@ def _rank(label: str, seen: PropertySample) -> int | None:
     words = [word.casefold() for word in _WORDS(seen.key)]
     if sorted(map(len, seen.texts))[len(seen.texts) // 2] >= LONGEST or any(map(_address, seen.texts[:20])):
         return None
-    own = {_folded(label) + word for word in ("name", "title", "label")}
-    if share < 0.5:
+    label_names = {_folded(label) + word for word in ("name", "title", "label")}
+    if filled_share < 0.5:
         return None
-    if folded in own or folded in _NAMES:
+    if folded in label_names or folded in _NAMES:
         # Few values shared by many nodes are a kind, whatever the property is called.
-        if apart < 0.05 and seen.held > 20:
+        if distinct_share < 0.05 and seen.held > 20:
             return None
-        return 0 if folded in own else 1 + _NAMES.index(folded) // 3
+        return 0 if folded in label_names else 1 + _NAMES.index(folded) // 3
     if folded in _FIRST or folded in _LAST:
         return 4
-    if words and words[-1] in ("name", "title") and apart >= 0.9 and share >= 0.9:
+    if words and words[-1] in ("name", "title") and distinct_share >= 0.9 and filled_share >= 0.9:
         return 6 if words[0] in _OTHERS else 5
     return None
 
@@ -162,9 +163,9 @@ def _telling(seen: PropertySample) -> int | None:
     if not _is_text(seen) or seen.held < 0.9 * seen.sampled or _apart(seen) < 0.95 or seen.spaced:
         return None
     words = {word.casefold() for word in _WORDS(seen.key)}
-    odd = sum(bool(_MACHINE(text)) or _address(text) or not any(c.isalpha() for c in text) for text in seen.texts)
+    machine_made = sum(bool(_MACHINE(text)) or _address(text) or not any(c.isalpha() for c in text) for text in seen.texts)
     lengths = sorted(map(len, seen.texts))
-    if words & _SECRET or odd * 10 > len(seen.texts) or not lengths or lengths[len(lengths) * 9 // 10] > _SHORT:
+    if words & _SECRET or machine_made * 10 > len(seen.texts) or not lengths or lengths[len(lengths) * 9 // 10] > _SHORT:
         return None
     if _folded(seen.key) in _DESCRIBING:
         return 7
@@ -230,21 +231,24 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
     if prop.format is None and any(name in ("DATE", "LOCAL DATETIME", "ZONED DATETIME") for name, _ in prop.types):
         # It has times already; other text is read where possible.
         return
-    if form is not None and not any(form.read(entry) is not None for entry in texts):
-        tried = {item: sum(properties.time_format(item).read(text) is not None for text in texts) for item in _FORMATS}
-        better = max(tried, key=lambda one: tried[one])
-        most = tried[better]
-    elif prop.reading == "number" and not any(re.fullmatch(properties.NUMBER, element) for element in texts):
-        better, most = "", 0
+    if form is not None and not any(form.read(text) is not None for text in texts):
+        counts = {
+            text_format: sum(properties.time_format(text_format).read(text) is not None for text in texts)
+            for text_format in _FORMATS
+        }
+        best_format = max(counts, key=lambda text_format: counts[text_format])
+        matches = counts[best_format]
+    elif prop.reading == "number" and not any(re.fullmatch(properties.NUMBER, text) for text in texts):
+        best_format, matches = "", 0
     else:
         return
     if all(name != "STRING" and (form is None or name != "INTEGER") for name, _ in prop.types):
         kinds = " and ".join(name for name, _ in prop.types) or "nothing"
         raise OptionError(f"{prop.key!r} is {kinds}, and no text that could be read as {prop.reading}", hint="leave `as` out")
-    what = f"the format {form.format!r}" if form is not None else "a number without unit"
-    such = f"they are such as {texts[0]!r}" if texts else "there is no text in the sample"
-    hint = f"{better!r} reads {most} of them" if most else such
-    raise OptionError(f"{what} reads none of the {len(texts)} different values of {prop.key!r} in the sample", hint=hint)
+    subject = f"the format {form.format!r}" if form is not None else "a number without unit"
+    example = f"they are such as {texts[0]!r}" if texts else "there is no text in the sample"
+    hint = f"{best_format!r} reads {matches} of them" if matches else example
+    raise OptionError(f"{subject} reads none of the {len(texts)} different values of {prop.key!r} in the sample", hint=hint)
 
 
 # -- The look ----------------------------------------------------------------------------------------
@@ -366,24 +370,26 @@ def _counted(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[st
     texts = [(f"MATCH (n:{quote(label)})", "label, count(n) AS count", label) for label in labels]
     nodes += _united(connection, texts)
     ends = [label for label in labels if label in OWN and own_only(label)]
-    asked = [(f"MATCH ()-[r:{quote(name)}]->()", "relationshipType, null AS startLabel, count(r) AS count", name) for name in names]
-    result = [{key: value for key, value in row.items() if value is not None} for row in _united(connection, asked)]
+    queries = [
+        (f"MATCH ()-[r:{quote(name)}]->()", "relationshipType, null AS startLabel, count(r) AS count", name) for name in names
+    ]
+    result = [{key: value for key, value in row.items() if value is not None} for row in _united(connection, queries)]
     for end in ends:
-        asked = [
+        queries = [
             (f"MATCH (:{end})-[r:{quote(name)}]->()", f"relationshipType, '{end}' AS startLabel, count(r) AS count", name)
             for name in names
         ]
-        result += _united(connection, asked)
+        result += _united(connection, queries)
     return nodes, result
 
 
 def _united(connection: Connection, texts: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
     """Return the rows of queries, each given as a match, what to return after a name, and the name."""
     result = []
-    for at in range(0, len(texts), _JOINED):
-        part = texts[at : at + _JOINED]
-        text = " UNION ALL ".join(f"{match} RETURN $p{number} AS {given}" for number, (match, given, _) in enumerate(part))
-        result += connection.ask(text, {f"p{number}": name for number, (*_, name) in enumerate(part)})
+    for start in range(0, len(texts), _JOINED):
+        batch = texts[start : start + _JOINED]
+        text = " UNION ALL ".join(f"{match} RETURN $p{number} AS {columns}" for number, (match, columns, _) in enumerate(batch))
+        result += connection.ask(text, {f"p{number}": name for number, (*_, name) in enumerate(batch)})
     return result
 
 
@@ -407,23 +413,23 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     most = sample_size(len(counted.labels), len(counted.types))
     unlabelled = _unlabelled(connection, counted, notes)
     labels = [*counted.labels.items(), *([("", unlabelled)] if unlabelled else [])]
-    seen, together = {}, Groups()
+    samples_of, groups = {}, Groups()
     samples = _samples(connection, [_pattern(label) for label, _ in labels], most)
     for (label, count), ids in zip(labels, samples, strict=True):
         check()
-        seen[label] = _seen(connection, _NODES, ids, min(count, most))
+        samples_of[label] = _seen(connection, _NODES, ids, min(count, most))
         for row in connection.ask(_LABELS, {"ids": ids}):
-            together.join(label, row["labels"])
+            groups.join(label, row["labels"])
     # A node with several labels has one reading of each property, so texts of labels that occur together are judged together.
     pooled: dict[tuple[str, str], set[str]] = {}
-    for label, result in seen.items():
-        for one in result:
-            sampled["node", label, one.key] = (*one.texts, *one.whole)
-            pooled.setdefault((together.of(label), one.key), set()).update(one.texts)
+    for label, result in samples_of.items():
+        for sample in result:
+            sampled["node", label, sample.key] = (*sample.texts, *sample.whole)
+            pooled.setdefault((groups.of(label), sample.key), set()).update(sample.texts)
     nodes = []
     for label, count in labels:
-        pool = {item.key: sorted(pooled[together.of(label), item.key]) for item in seen[label]}
-        node = _node(label, count, seen[label], pool, unique.get(label, []), indexed, notes, typing)
+        pool = {sample.key: sorted(pooled[groups.of(label), sample.key]) for sample in samples_of[label]}
+        node = _node(label, count, samples_of[label], pool, unique.get(label, []), indexed, notes, typing)
         nodes.append(replace(node, beyond=max(0, count - most)))
     relationships = []
     seeks = connection.engine.seeks_relationships
@@ -434,7 +440,7 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
         match = _RELATIONSHIPS if seeks else f"MATCH (a)-[x:{quote(name)}]->(b) WITH a, x, b LIMIT {most}"
         ends = connection.ask(f"{match} {_ENDS}", {"ids": ids})
         result = _seen(connection, match, ids, min(count, most))
-        sampled |= {("relationship", name, entry.key): (*entry.texts, *entry.whole) for entry in result}
+        sampled |= {("relationship", name, sample.key): (*sample.texts, *sample.whole) for sample in result}
         relationship = _relationship(name, count, min(count, most), ends, result, indexed, notes, typing)
         relationships.append(replace(relationship, beyond=max(0, count - most)))
     return Mapping(
@@ -452,15 +458,17 @@ def _unseen(connection: Connection, nodes: list[NodeType], relationships: list[R
     """Return keys of properties that no sample has; the server lists every key it ever had."""
     if not any(node.beyond for node in nodes) and not any(relationship.beyond for relationship in relationships):
         return ()
-    listed = _KEYS if connection.engine.lists_keys else _ALL_KEYS
+    query = _KEYS if connection.engine.lists_keys else _ALL_KEYS
     try:
-        rows = _asked(connection, listed, "property keys", notes)
+        rows = _asked(connection, query, "property keys", notes)
     except DeadlineError:
         check()
         notes.warnings.append("the property keys of the database could not be listed in time: those of the samples are known")
         return ()
-    seen = {prop.key for node in nodes for prop in node.properties} | {prop.key for of in relationships for prop in of.qualifiers}
-    return tuple(row["key"] for row in rows or () if row["key"] not in seen)
+    sampled = {prop.key for node in nodes for prop in node.properties} | {
+        prop.key for relationship in relationships for prop in relationship.qualifiers
+    }
+    return tuple(row["key"] for row in rows or () if row["key"] not in sampled)
 
 
 def _asked(connection: Connection, text: str, what: str, notes: _Notes) -> list[dict[str, Any]] | None:
@@ -487,14 +495,16 @@ class _Indexed:
     @classmethod
     def of(cls, rows: list[dict[str, Any]] | None) -> _Indexed:
         """Return the indexes listed in the server's rows."""
-        result = [((row["node"], name, key), row["seeks"]) for row in rows or () for name in row["names"] for key in row["keys"]]
-        return cls(frozenset(item for item, seeks in result if seeks), frozenset(entry for entry, _ in result), rows is not None)
+        indexes = [((row["node"], name, key), row["seeks"]) for row in rows or () for name in row["names"] for key in row["keys"]]
+        return cls(
+            frozenset(index for index, seeks in indexes if seeks), frozenset(index for index, _ in indexes), rows is not None
+        )
 
     def property(self, node: bool, name: str, seen: PropertySample) -> Property:
         """Return a property with what is known of its indexes."""
-        of = node, name, seen.key
-        unindexed = self.known and of not in self.any
-        indexed = of in self.seeks
+        index = node, name, seen.key
+        unindexed = self.known and index not in self.any
+        indexed = index in self.seeks
         return Property(seen.key, seen.key, seen.types, seen.sampled, indexed=indexed, unindexed=unindexed, untidy=seen.spaced)
 
 
@@ -545,21 +555,21 @@ def _node(
     about = f"node.{label}"
     key = unique[0] if unique else None
     if key is not None:
-        more = f"; {', '.join(unique[1:])} would do as well" if unique[1:] else ""
-        notes.reasons[f"{about}.id"] = f"a constraint says that it is unique{more}"
+        alternatives = f"; {', '.join(unique[1:])} would do as well" if unique[1:] else ""
+        notes.reasons[f"{about}.id"] = f"a constraint says that it is unique{alternatives}"
     else:
         notes.reasons[f"{about}.id"] = "no constraint makes a property unique: ids are the server's own, which are not stable"
     name, notes.reasons[f"{about}.name"] = name_of(label, seen, key)
-    hidden = tuple(item.key for item in seen if is_vector(item))
+    hidden = tuple(sample.key for sample in seen if is_vector(sample))
     for vector in hidden:
         notes.warnings.append(f"{vector!r} of {label} has lists of {VECTOR} numbers or more, which are no attributes: it is hidden")
         notes.reasons[f"{about}.hide"] = "long lists of numbers are vectors"
     result = []
-    for entry in seen:
-        prop = indexed.property(True, label, entry)
-        prop, reason = read_as(prop, texts[entry.key], typing)
+    for sample in seen:
+        prop = indexed.property(True, label, sample)
+        prop, reason = read_as(prop, texts[sample.key], typing)
         if reason is not None:
-            notes.reasons[f"{about}.property.{entry.key}"] = reason
+            notes.reasons[f"{about}.property.{sample.key}"] = reason
         result.append(prop)
     return NodeType(label, label, count, name, key, tuple(result), hidden)
 
@@ -582,22 +592,24 @@ def _relationship(
     # Shares in the sample are assumed to hold for all; if the sample is everything, they are exact.
     ends = tuple((a, b, round(times * count / max(sampled, 1))) for (a, b), times in sorted(pairs.items()))
     result = []
-    for item in seen:
-        prop = indexed.property(False, name, item)
-        prop, reason = read_as(prop, item.texts, typing)
+    for sample in seen:
+        prop = indexed.property(False, name, sample)
+        prop, reason = read_as(prop, sample.texts, typing)
         if reason is not None:
-            notes.reasons[f"relationship.{name}.property.{item.key}"] = reason
+            notes.reasons[f"relationship.{name}.property.{sample.key}"] = reason
         result.append(prop)
     return RelationshipType(name, name, count, ends, tuple(result))
 
 
 def _samples(connection: Connection, patterns: list[str], most: int) -> Iterator[list[str]]:
     """Yield the server's ids of the first `x` of each pattern; several are asked together, which is planned faster."""
-    for at in range(0, len(patterns), _AT_ONCE):
-        some = patterns[at : at + _AT_ONCE]
-        asked = ", ".join(f"COLLECT {{ {item} RETURN elementId(x) LIMIT $most }} AS l{number}" for number, item in enumerate(some))
-        (row,) = connection.ask(f"RETURN {asked}", {"most": most})
-        yield from (row[f"l{number}"] for number in range(len(some)))
+    for start in range(0, len(patterns), _AT_ONCE):
+        batch = patterns[start : start + _AT_ONCE]
+        columns = ", ".join(
+            f"COLLECT {{ {pattern} RETURN elementId(x) LIMIT $most }} AS l{number}" for number, pattern in enumerate(batch)
+        )
+        (row,) = connection.ask(f"RETURN {columns}", {"most": most})
+        yield from (row[f"l{number}"] for number in range(len(batch)))
 
 
 def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> list[PropertySample]:

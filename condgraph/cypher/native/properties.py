@@ -28,13 +28,15 @@ TIMES: Final = frozenset(("DATE", "LOCAL DATETIME", "ZONED DATETIME"))
 
 def together(properties: Iterable[Property]) -> Property:
     """Return several properties that are read alike as one, with the types of all."""
-    several = list(properties)
+    all_properties = list(properties)
     types: dict[str, int] = {}
-    for one in several:
-        for name, count in one.types:
+    for prop in all_properties:
+        for name, count in prop.types:
             types[name] = types.get(name, 0) + count
-    untidy = any(item.untidy for item in several)
-    return replace(several[0], types=tuple(types.items()), sampled=sum(entry.sampled for entry in several), untidy=untidy)
+    untidy = any(prop.untidy for prop in all_properties)
+    return replace(
+        all_properties[0], types=tuple(types.items()), sampled=sum(prop.sampled for prop in all_properties), untidy=untidy
+    )
 
 
 #: The server's plain types. See `layout.base.Direct`.
@@ -53,8 +55,8 @@ def direct_of(held: str, prop: Property) -> Direct | None:
 def likeness(prop: Property) -> tuple[str, str | None, bool, bool, frozenset[str]]:
     """Return what properties share that one expression can read."""
     types = frozenset(name for kind, _ in prop.types for name in elements(kind))
-    for alike in (frozenset(("STRING", "BOOLEAN", "POINT")), NUMBERS):
-        types = alike if types <= alike else types
+    for family in (frozenset(("STRING", "BOOLEAN", "POINT")), NUMBERS):
+        types = family if types <= family else types
     return prop.reading, prop.format, prop.untidy, prop.excluded, types
 
 
@@ -270,17 +272,21 @@ class Qualifiers:
         keys = dict[str, list[list[Any]]]()
         # The places of the readings of starts and of ends.
         self._times: tuple[dict[int, None], dict[int, None]] = ({}, {})
-        for of in mapping.relationships:
-            for qualifier in of.qualifiers:
+        for relationship in mapping.relationships:
+            for qualifier in relationship.qualifiers:
                 readings.setdefault(likeness(qualifier), []).append(qualifier)
-                place = list(readings).index(likeness(qualifier))
-                keys.setdefault(of.type, []).append([qualifier.key, named(of, qualifier), place])
-                for side, key in zip(self._times, (of.start, of.end), strict=True):
+                position = list(readings).index(likeness(qualifier))
+                keys.setdefault(relationship.type, []).append([qualifier.key, named(relationship, qualifier), position])
+                for side, key in zip(self._times, (relationship.start, relationship.end), strict=True):
                     if key == qualifier.key:
-                        side[place] = None
-        self._readings = [together(several) for several in readings.values()]
+                        side[position] = None
+        self._readings = [together(group) for group in readings.values()]
         self._all = mapping.relationships
-        self._predicates = {of.type: of.predicate for of in mapping.relationships if of.type != of.predicate}
+        self._predicates = {
+            relationship.type: relationship.predicate
+            for relationship in mapping.relationships
+            if relationship.type != relationship.predicate
+        }
         if keys:
             self.parameters["qualifiers"] = keys
         if self._predicates:
@@ -288,21 +294,25 @@ class Qualifiers:
 
     def direct(self, f: str, predicates: Sequence[str], key: str) -> Direct | None:
         """Return a qualifier that is one property of one plain type, for the relationships of some predicates."""
-        result = [
-            (of, qualifier)
-            for of in self._all
-            if of.predicate in predicates
-            for qualifier in of.qualifiers
-            if named(of, qualifier) == key
+        matches = [
+            (relationship, qualifier)
+            for relationship in self._all
+            if relationship.predicate in predicates
+            for qualifier in relationship.qualifiers
+            if named(relationship, qualifier) == key
         ]
-        keys, alike = {item.key for _, item in result}, {likeness(entry) for _, entry in result}
-        if len(keys) != 1 or len(alike) != 1:
+        keys, readings = {qualifier.key for _, qualifier in matches}, {likeness(qualifier) for _, qualifier in matches}
+        if len(keys) != 1 or len(readings) != 1:
             return None
-        held = f"{f}.{quote(keys.pop())}"
-        others = [of.type for of in self._all if of.predicate in predicates and of not in [of for of, _ in result]]
-        if others:
-            held = f"CASE WHEN type({f}) IN {literal([of.type for of, _ in result])} THEN {held} END"
-        return direct_of(held, together(element for _, element in result))
+        value = f"{f}.{quote(keys.pop())}"
+        other_types = [
+            relationship.type
+            for relationship in self._all
+            if relationship.predicate in predicates and relationship not in [relationship for relationship, _ in matches]
+        ]
+        if other_types:
+            value = f"CASE WHEN type({f}) IN {literal([relationship.type for relationship, _ in matches])} THEN {value} END"
+        return direct_of(value, together(qualifier for _, qualifier in matches))
 
     def predicate(self, f: str) -> str:
         """Return the predicate of a relationship's type."""
@@ -340,7 +350,7 @@ class Qualifiers:
 
     def read(self, cells: Sequence[list[Any]]) -> list[tuple[str, Value]]:
         """Return the qualifiers that `sent` gave, by name; a list gives one for each of its values."""
-        return [(name, value) for name, place, *held in cells for value, _ in values_in(held, self._readings[place])]
+        return [(name, value) for name, position, *cell in cells for value, _ in values_in(cell, self._readings[position])]
 
     def times(self, f: str) -> tuple[str, str]:
         """Return from when and until when a statement states that it holds, in seconds; null if not stated."""
@@ -349,13 +359,13 @@ class Qualifiers:
         result = []
         for key, places in zip((START_TIME, END_TIME), self._times, strict=True):
             cases = ["null"] if not places else []
-            for at in places:
-                held = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{key}' AND k[2] = {at}][0][0]]"
-                cell = PropertyCell("v", self._readings[at])
+            for position in places:
+                value = f"{f}[[k IN $qualifiers[type({f})] WHERE k[1] = '{key}' AND k[2] = {position}][0][0]]"
+                cell = PropertyCell("v", self._readings[position])
                 # Null is of every type, also of those that `cell` computes with.
-                cases.append(f"head([v IN [{held}] WHERE v IS NOT NULL | {cell.start if key == START_TIME else cell.end}])")
+                cases.append(f"head([v IN [{value}] WHERE v IS NOT NULL | {cell.start if key == START_TIME else cell.end}])")
             result.append(f"coalesce({', '.join(cases)})" if len(cases) > 1 else cases[0])
-        since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {item} END" for item in result)
+        since, until = (f"CASE WHEN {f} IS :: RELATIONSHIP NOT NULL THEN {expression} END" for expression in result)
         return since, until
 
 
@@ -419,17 +429,17 @@ class Holdings:
     def __init__(self, mapping: Mapping) -> None:
         result: dict[tuple[str, str, str, str | None], list[tuple[str, Property]]] = {}
         for node in mapping.nodes:
-            for one in filter(lambda one: one.key not in node.hidden, node.properties):
-                result.setdefault((one.predicate, one.key, one.reading, one.format), []).append((node.label, one))
-        every = {node.label for node in mapping.nodes}
+            for prop in filter(lambda prop: prop.key not in node.hidden, node.properties):
+                result.setdefault((prop.predicate, prop.key, prop.reading, prop.format), []).append((node.label, prop))
+        all_labels = {node.label for node in mapping.nodes}
         self._by_predicate: dict[str, list[PropertyPlace]] = {}
         for (predicate, *_), places in result.items():
             labels = tuple(dict.fromkeys(label for label, _ in places))
-            unindexed = frozenset(labels) - {label for label, entry in places if not entry.unindexed}
-            everywhere = not mapping.unlabelled and every <= set(labels)
-            holding = PropertyPlace(predicate, together(element for _, element in places), labels, everywhere, unindexed)
+            unindexed = frozenset(labels) - {label for label, prop in places if not prop.unindexed}
+            everywhere = not mapping.unlabelled and all_labels <= set(labels)
+            holding = PropertyPlace(predicate, together(prop for _, prop in places), labels, everywhere, unindexed)
             self._by_predicate.setdefault(predicate, []).append(holding)
-        self._all = [item for several in self._by_predicate.values() for item in several]
+        self._all = [place for group in self._by_predicate.values() for place in group]
 
     def of(self, predicates: Sequence[str] | None) -> list[PropertyPlace]:
         """Return the properties of some predicates, or of all."""
@@ -442,10 +452,10 @@ class Holdings:
         result = self.of((predicate,))
         if len(result) != 1:
             return None
-        (one,) = result
-        sure = one.everywhere or (labels and set(labels) <= set(one.labels))
-        value = one.value(e) if sure else f"CASE WHEN {within_labels(e, one.labels)} THEN {one.value(e)} END"
-        return direct_of(value, one.held)
+        (place,) = result
+        certain = place.everywhere or (labels and set(labels) <= set(place.labels))
+        value = place.value(e) if certain else f"CASE WHEN {within_labels(e, place.labels)} THEN {place.value(e)} END"
+        return direct_of(value, place.held)
 
     def match(self, writing: Writing, wanted: ScanRequest, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
         """Return the match of a scan of attributes; `labels_of` returns the labels of concepts."""
@@ -453,23 +463,23 @@ class Holdings:
         result = self.of(wanted.predicates)
         if len(result) != 1 or not result[0].plain:
             return self._read_first(writing, wanted)
-        (one,) = result
-        cell = PropertyCell(one.value(e), one.held)
-        fact = _fact(e, writing.parameter(one.predicate), one.value(e))
+        (place,) = result
+        cell = PropertyCell(place.value(e), place.held)
+        fact = _fact(e, writing.parameter(place.predicate), place.value(e))
         after = [f"WITH *, {cell.whole} AS {v}, {fact} AS {f}"]
         if wanted.bound:
-            labels = [] if one.everywhere else [within_labels(e, one.labels)]
-            return Match(f"({e})", [one.there(e), *labels, *wanted.conditions], cell, after=after)
+            labels = [] if place.everywhere else [within_labels(e, place.labels)]
+            return Match(f"({e})", [place.there(e), *labels, *wanted.conditions], cell, after=after)
 
         def branches(concepts: Collection[str] | None) -> list[tuple[str, str]]:
-            own = "" if one.everywhere else within_labels(e, one.labels)
-            labels = one.labels if concepts is None else labels_of(concepts) or one.labels
+            label_test = "" if place.everywhere else within_labels(e, place.labels)
+            labels = place.labels if concepts is None else labels_of(concepts) or place.labels
             return [
-                (pattern, " AND ".join(filter(None, (test, "" if set(some) <= set(one.labels) else own))))
-                for some, pattern, test in apart(e, labels, one.unindexed)
+                (pattern, " AND ".join(filter(None, (test, "" if set(tested) <= set(place.labels) else label_test))))
+                for tested, pattern, test in apart(e, labels, place.unindexed)
             ]
 
-        return Match(None, [one.there(e), *wanted.conditions], cell, after=after, branches=branches, kept=(e,))
+        return Match(None, [place.there(e), *wanted.conditions], cell, after=after, branches=branches, kept=(e,))
 
     def _read_first(self, writing: Writing, wanted: ScanRequest) -> Match:
         e, v, f = wanted.anchor, wanted.other, wanted.fact
@@ -485,12 +495,12 @@ class Holdings:
     def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[PropertyPlace]) -> str:
         """Return all values of some properties: label by label, or, for more than a few labels, node by node."""
         nothing = f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
-        if sum(len(item.labels) for item in some) <= MOST_BRANCHES:
+        if sum(len(place.labels) for place in some) <= MOST_BRANCHES:
             queries = []
-            for entry in some:
-                for _, pattern, own in apart(e, entry.labels):
-                    where = " AND ".join(filter(None, (own, entry.there(e))))
-                    queries.append(f"MATCH {pattern} WHERE {where} {self._read(writing, entry, e, v, f)} RETURN {e}, {v}, {f}")
+            for place in some:
+                for _, pattern, test in apart(e, place.labels):
+                    where = " AND ".join(filter(None, (test, place.there(e))))
+                    queries.append(f"MATCH {pattern} WHERE {where} {self._read(writing, place, e, v, f)} RETURN {e}, {v}, {f}")
             text = "\nUNION ALL\n".join(queries) or nothing
         else:
             queries = [f"{text} RETURN {v}, {f}" for text in self._by_keys(writing, some, e, v, f)]
@@ -500,60 +510,60 @@ class Holdings:
 
     def _nodes(self, e: str, some: Sequence[PropertyPlace]) -> str:
         """Return a MATCH of the nodes that may have some properties."""
-        labels = dict.fromkeys(label for item in some for label in item.labels)
-        if "" in labels or any(entry.everywhere for entry in some):
+        labels = dict.fromkeys(label for place in some for label in place.labels)
+        if "" in labels or any(place.everywhere for place in some):
             return f"MATCH ({e}) WHERE {foreign(e)}"
         return f"MATCH ({e}:{'|'.join(map(quote, labels))})"
 
     def whole(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> str | None:
         """Return clauses that yield all values of some predicates, or of all; None if there are none."""
-        some = self.of(predicates)
-        return self._whole(writing, e, v, f, some) if some else None
+        places = self.of(predicates)
+        return self._whole(writing, e, v, f, places) if places else None
 
     def with_text(self, writing: Writing, e: str, text: str) -> list[str]:
         """Return queries for the nodes that have a text as a value: those that an index answers, and one for all others."""
-        plain = [item for item in self._all if item.plain and {kind for kind, _ in item.held.types} == {"STRING"}]
-        plain = [entry for entry in plain if not entry.held.untidy]
+        text_places = [place for place in self._all if place.plain and {kind for kind, _ in place.held.types} == {"STRING"}]
+        text_places = [place for place in text_places if not place.held.untidy]
         result = [
-            f"MATCH {node_of(e, label)} WHERE {element.value(e)} = {text} RETURN {e}"
-            for element in plain
-            for label in element.labels
-            if label not in element.unindexed
+            f"MATCH {node_of(e, label)} WHERE {place.value(e)} = {text} RETURN {e}"
+            for place in text_places
+            for label in place.labels
+            if label not in place.unindexed
         ]
-        scanned = [one for one in plain if one.unindexed]
+        scanned = [place for place in text_places if place.unindexed]
         if scanned:
-            known = f"any(a IN coalesce({writing.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a', scanned)})"
-            same = f"any(k IN keys({e}) WHERE {e}[k] = {text} AND {known})"
-            result.append(f"{self._nodes(e, scanned)} WITH {e} WHERE {same} RETURN {e}")
-        read = [one for one in self._all if one not in plain]
-        if read:
+            has_key = f"any(a IN coalesce({writing.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a', scanned)})"
+            condition = f"any(k IN keys({e}) WHERE {e}[k] = {text} AND {has_key})"
+            result.append(f"{self._nodes(e, scanned)} WITH {e} WHERE {condition} RETURN {e}")
+        read_first = [place for place in self._all if place not in text_places]
+        if read_first:
             v, f = writing.name("v"), writing.name("f")
-            result.append(f"{self._whole(writing, e, v, f, read)} WITH {e}, {v} WHERE {Bound(v).key} = {text} RETURN {e}")
+            result.append(f"{self._whole(writing, e, v, f, read_first)} WITH {e}, {v} WHERE {Bound(v).key} = {text} RETURN {e}")
         return result
 
     def queries(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> list[str]:
         """Return queries that start from a node and bind values `v` and statements `f`; a RETURN must follow."""
-        some = self.of(predicates)
-        if predicates is None or len(some) > MOST_BRANCHES:
-            return self._by_keys(writing, some, e, v, f)
+        places = self.of(predicates)
+        if predicates is None or len(places) > MOST_BRANCHES:
+            return self._by_keys(writing, places, e, v, f)
         return [
-            f"WITH {e} WHERE {' AND '.join([item.there(e), *([] if item.everywhere else [within_labels(e, item.labels)])])} "
-            f"{self._read(writing, item, e, v, f)}"
-            for item in some
+            f"WITH {e} WHERE {' AND '.join([place.there(e), *([] if place.everywhere else [within_labels(e, place.labels)])])} "
+            f"{self._read(writing, place, e, v, f)}"
+            for place in places
         ]
 
     def _by_keys(self, writing: Writing, some: Sequence[PropertyPlace], e: str, v: str, f: str) -> list[str]:
         """Return such queries by the keys of the node, one for all properties that are read alike."""
-        alike: dict[Any, list[PropertyPlace]] = {}
-        for entry in some:
-            alike.setdefault(likeness(entry.held), []).append(entry)
+        groups: dict[Any, list[PropertyPlace]] = {}
+        for place in some:
+            groups.setdefault(likeness(place.held), []).append(place)
         result = []
-        for several in alike.values():
+        for group in groups.values():
             k, a = writing.name("k"), writing.name("a")
             result.append(
-                f"WITH {e} UNWIND keys({e}) AS {k} UNWIND {writing.parameter(_keyed(several))}[{k}] AS {a} "
-                f"WITH {e}, {a} WHERE {_has_labels(e, a, several)} "
-                + _each(writing, together(item.held for item in several), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
+                f"WITH {e} UNWIND keys({e}) AS {k} UNWIND {writing.parameter(_keyed(group))}[{k}] AS {a} "
+                f"WITH {e}, {a} WHERE {_has_labels(e, a, group)} "
+                + _each(writing, together(place.held for place in group), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
             )
         return result
 
@@ -584,11 +594,11 @@ def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> lis
     """
     scanned = [label for label in labels if label and label in unindexed] if len(labels) > MOST_BRANCHES else []
     result = [(scanned, f"({e}:{'|'.join(map(quote, scanned))})", "")] if scanned else []
-    before = list(scanned)
+    seen_labels = list(scanned)
     for label in labels:
-        if label not in before:
-            result.append(([label], node_of(e, label), f"NOT {within_labels(e, before)}" if before else ""))
-            before.append(label)
+        if label not in seen_labels:
+            result.append(([label], node_of(e, label), f"NOT {within_labels(e, seen_labels)}" if seen_labels else ""))
+            seen_labels.append(label)
     return result
 
 
@@ -600,8 +610,8 @@ def _fact(e: str, predicate: str, value: str) -> str:
 def _each(writing: Writing, prop: Property, held: str, e: str, predicate: str, v: str, f: str) -> str:
     """Return clauses that bind each distinct value of a property, with its statement."""
     x, y = writing.name("x"), writing.name("y")
-    several = any(is_list(kind) for kind, _ in prop.types)
-    result = f"COLLECT {{ UNWIND {each(held, prop)} AS {y} RETURN DISTINCT {y} }}" if several else f"[{held}]"
+    has_lists = any(is_list(kind) for kind, _ in prop.types)
+    result = f"COLLECT {{ UNWIND {each(held, prop)} AS {y} RETURN DISTINCT {y} }}" if has_lists else f"[{held}]"
     # As the field of a map, since the server rejects what it knows is no node where a node may be needed.
     cell = f"{{v: {PropertyCell(x, prop).whole}}}.v"
     return f"UNWIND {result} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"

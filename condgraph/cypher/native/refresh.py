@@ -56,22 +56,22 @@ _COUNTED: Final = (
 
 def keys_of(plan: Node, mapping: Mapping) -> frozenset[str]:
     """Return the keys of the properties that a plan may read: those that its operators name, or all if one names none."""
-    called: dict[str, list[str]] = {}
+    keys_by_name: dict[str, list[str]] = {}
     for node in mapping.nodes:
         for prop in node.properties:
-            called.setdefault(prop.predicate, []).append(prop.key)
-    for of in mapping.relationships:
-        for qualifier in of.qualifiers:
-            called.setdefault(named(of, qualifier), []).append(qualifier.key)
+            keys_by_name.setdefault(prop.predicate, []).append(prop.key)
+    for relationship in mapping.relationships:
+        for qualifier in relationship.qualifiers:
+            keys_by_name.setdefault(named(relationship, qualifier), []).append(qualifier.key)
     result = set[str]()
     for part in (part for operator in postorder(plan) for part in _parts(operator)):
         if _names_none(part):
-            result.update(mapping.unseen, *(called.values() if mapping.beyond <= _ALL_COUNTED else ()))
-        timed = isinstance(part, alg.StatementPattern) and part.during is not None
-        if timed or isinstance(part, alg.During | alg.DuringAny | alg.WhereValidity | alg.Validity):
-            result.update(called.get(START_TIME, ()), called.get(END_TIME, ()))
+            result.update(mapping.unseen, *(keys_by_name.values() if mapping.beyond <= _ALL_COUNTED else ()))
+        reads_times = isinstance(part, alg.StatementPattern) and part.during is not None
+        if reads_times or isinstance(part, alg.During | alg.DuringAny | alg.WhereValidity | alg.Validity):
+            result.update(keys_by_name.get(START_TIME, ()), keys_by_name.get(END_TIME, ()))
         if isinstance(part, str):
-            result.update(called.get(part, ()))
+            result.update(keys_by_name.get(part, ()))
     return frozenset(result)
 
 
@@ -100,16 +100,16 @@ def _names_none(part: Any) -> bool:
 def present(connection: Connection, mapping: Mapping, keys: Sequence[str]) -> list[str]:
     """Return the keys that anything outside the samples has; one query for each kind of owner."""
     result = set[str]()
-    for match, thing in _everything(mapping):
-        text = f"{match} UNWIND [k IN $keys WHERE {thing}[k] IS NOT NULL] AS key RETURN DISTINCT key"
+    for match, owner in _everything(mapping):
+        text = f"{match} UNWIND [k IN $keys WHERE {owner}[k] IS NOT NULL] AS key RETURN DISTINCT key"
         result |= {row["key"] for row in connection.read(text, {"keys": list(keys)})}
     return [key for key in keys if key in result]
 
 
 def _everything(mapping: Mapping) -> Iterable[tuple[str, str]]:
     labels = [node.label for node in mapping.nodes if node.beyond]
-    if named := [label for label in labels if label]:
-        yield f"MATCH (n:{'|'.join(map(quote, named))})", "n"
+    if non_empty := [label for label in labels if label]:
+        yield f"MATCH (n:{'|'.join(map(quote, non_empty))})", "n"
     if "" in labels:
         yield "MATCH (n) WHERE size(labels(n)) = 0 WITH n", "n"
     if types := [relationship.type for relationship in mapping.relationships if relationship.beyond]:
@@ -155,23 +155,23 @@ class _Key:
         )
 
     def _rows(self, match: str, of: str, thing: str) -> list[dict[str, Any]]:
-        held = f"{thing}.{quote(self._key)}"
-        return self._connection.read(f"{match} WHERE {held} IS NOT NULL WITH {of} AS of, {held} AS v {_COUNTED}", {})
+        value = f"{thing}.{quote(self._key)}"
+        return self._connection.read(f"{match} WHERE {value} IS NOT NULL WITH {of} AS of, {value} AS v {_COUNTED}", {})
 
     def _matches(self, labels: Sequence[str]) -> list[str]:
         """Return MATCH clauses for the nodes of some labels; a node may match more than one."""
-        named = [label for label in labels if label]
-        some = [[label] for label in named] if len(named) <= _APART else [named]
-        result = [f"MATCH (n:{'|'.join(map(quote, item))})" for item in some]
+        non_empty = [label for label in labels if label]
+        label_groups = [[label] for label in non_empty] if len(non_empty) <= _APART else [non_empty]
+        result = [f"MATCH (n:{'|'.join(map(quote, group))})" for group in label_groups]
         return [*result, *(["MATCH (n) WITH n WHERE size(labels(n)) = 0 WITH n"] if "" in labels else [])]
 
     # -- nodes -------------------------------------------------------------------------------------
 
     def _nodes(self) -> tuple[NodeType, ...]:
-        beyond = [node.label for node in self._mapping.nodes if node.beyond]
+        sampled_labels = [node.label for node in self._mapping.nodes if node.beyond]
         known = {node.label: node for node in self._mapping.nodes}
         rows, groups = dict[tuple[tuple[str, ...], str], dict[str, Any]](), introspect.Groups()
-        for match in self._matches(beyond):
+        for match in self._matches(sampled_labels):
             for row in self._rows(match, "labels(n)", "n"):
                 labels = [label for label in row["of"] or [""] if label in known]
                 # A node with two of the labels matches under each.
@@ -179,17 +179,17 @@ class _Key:
                 for label in labels:
                     groups.join(labels[0], [label])
         result = dict[str, Property]()
-        for label in beyond:
-            if own := [row for (labels, _), row in rows.items() if label in labels]:
-                result[label] = self._property(self._property_of(known[label]), own, known[label].count, label)
+        for label in sampled_labels:
+            if label_rows := [row for (labels, _), row in rows.items() if label in labels]:
+                result[label] = self._property(self._property_of(known[label]), label_rows, known[label].count, label)
         for node in known.values():
             # A label that is wholly in its sample is read like the labels that it occurs together with.
             if node.label not in result and groups.of(node.label) in {groups.of(label) for label in result}:
                 result.update((node.label, prop) for prop in node.properties if prop.key == self._key)
-        together: dict[str, list[str]] = {}
+        labels_of_group: dict[str, list[str]] = {}
         for label in result:
-            together.setdefault(groups.of(label), []).append(label)
-        for labels in together.values():
+            labels_of_group.setdefault(groups.of(label), []).append(label)
+        for labels in labels_of_group.values():
             texts = {text for label in labels for text in self._texts.get(("node", label, self._key), ())}
             first = replace(result[labels[0]], types=tuple(kind for label in labels for kind in result[label].types))
             read, reason = self._read(replace(first, untidy=any(result[label].untidy for label in labels)), texts, labels)
@@ -234,9 +234,9 @@ class _Key:
         if INTEGERS in types and self._opaque(known, of, node=node):
             types[BYTES] += types.pop(INTEGERS)
         self._longest[of] = max(row["longest"] for row in rows)
-        sampled = ("node" if node else "relationship", of, self._key)
-        more = [text for row in rows for text in (row["least"], row["most"]) if text is not None]
-        self._texts[sampled] = tuple(dict.fromkeys([*self._texts.get(sampled, ()), *more]))
+        sample_key = ("node" if node else "relationship", of, self._key)
+        extremes = [text for row in rows for text in (row["least"], row["most"]) if text is not None]
+        self._texts[sample_key] = tuple(dict.fromkeys([*self._texts.get(sample_key, ()), *extremes]))
         ordered = tuple(sorted(types.items(), key=lambda item: (-item[1], item[0])))
         spaced = known.untidy or any(row["spaced"] for row in rows)
         return replace(known, types=ordered, sampled=max(count, sum(types.values())), untidy=spaced)
@@ -245,8 +245,8 @@ class _Key:
         """Tell whether lists of integers are byte arrays, which the server does not tell apart."""
         if known.types:
             return any(kind == BYTES for kind, _ in known.types)
-        match, thing = self._things([of], node=node)
-        held = f"{thing}.{quote(self._key)}"
+        match, owner = self._things([of], node=node)
+        held = f"{owner}.{quote(self._key)}"
         rows = self._connection.values(f"{match} WHERE {held} IS :: {INTEGERS} NOT NULL RETURN {held} LIMIT 1", {})
         return any(isinstance(value, (bytes, bytearray)) for (value,) in rows)
 
@@ -263,15 +263,15 @@ class _Key:
         itself = replace(prop, reading="itself", format=None)
         if prop.untidy or not texts or not any("STRING" in kind for kind, _ in prop.types):
             return itself, None
-        match, thing = self._things(names, node=node)
+        match, owner = self._things(names, node=node)
         for _ in range(_TRIES):
             read, reason = introspect.read_as(itself, sorted(texts), self._typing)
             if reason is None:
                 return read, None
-            odd = self._odd(read, match, f"{thing}.{quote(self._key)}")
-            if odd is None:
+            misfit = self._odd(read, match, f"{owner}.{quote(self._key)}")
+            if misfit is None:
                 return read, reason.replace(f"all {len(texts)} different texts of the sample", "all texts")
-            texts.add(odd)
+            texts.add(misfit)
         return itself, None
 
     def _odd(self, prop: Property, match: str, held: str) -> str | None:
@@ -290,20 +290,24 @@ class _Key:
 
 def _put(properties: Sequence[Property], prop: Property) -> tuple[Property, ...]:
     """Return properties with one added in key order, replacing the one with the same key."""
-    others = [known for known in properties if known.key != prop.key]
-    return tuple(sorted([*others, prop], key=lambda known: known.key))
+    remaining = [known for known in properties if known.key != prop.key]
+    return tuple(sorted([*remaining, prop], key=lambda known: known.key))
 
 
 def named_in(stated: dict[str, Any], mapping: Mapping) -> list[str]:
     """Return the keys that a mapping file names for labels and types whose samples do not have them."""
-    every = mapping.keys | set(mapping.unseen)
-    seen = {("node", node.label): {prop.key for prop in node.properties} for node in mapping.nodes if node.beyond}
-    seen |= {("relationship", of.type): {qualifier.key for qualifier in of.qualifiers} for of in mapping.relationships if of.beyond}
+    all_keys = mapping.keys | set(mapping.unseen)
+    sampled_keys = {("node", node.label): {prop.key for prop in node.properties} for node in mapping.nodes if node.beyond}
+    sampled_keys |= {
+        ("relationship", relationship.type): {qualifier.key for qualifier in relationship.qualifiers}
+        for relationship in mapping.relationships
+        if relationship.beyond
+    }
     result: list[str] = []
     for sort, tables in stated.items():
         for name, table in tables.items() if isinstance(tables, dict) else ():
-            if (known := seen.get((sort, name))) is not None:
-                result += [text for text in _texts_in(table) if text in every and text not in known]
+            if (own_keys := sampled_keys.get((sort, name))) is not None:
+                result += [text for text in _texts_in(table) if text in all_keys and text not in own_keys]
     return list(dict.fromkeys(result))
 
 
@@ -373,13 +377,13 @@ class CurrentMapping:
                 return result
             now = introspect.counts(self._connection)
             self._asked = self._clock()
-            before = self._counts
-            assert before is not None
-            if now.mark == before.mark:
+            previous = self._counts
+            assert previous is not None
+            if now.mark == previous.mark:
                 return result
-            same = now.labels.keys() == before.labels.keys() and now.types.keys() == before.types.keys()
+            same_names = now.labels.keys() == previous.labels.keys() and now.types.keys() == previous.types.keys()
             # If counts change all the time, not every change leads to another look; new or lost labels or types do.
-            if not same or self._clock() - self._looked > PAUSE * self._took:
+            if not same_names or self._clock() - self._looked > PAUSE * self._took:
                 return self._look(first=False)
             self._counts = now
             assert self._guess is not None
@@ -397,8 +401,8 @@ class CurrentMapping:
         result = self.mapping()
         if not result.beyond:
             return result
-        wanted = [key for key in keys(result) if key not in result.exact]
-        if not wanted:
+        missing = [key for key in keys(result) if key not in result.exact]
+        if not missing:
             return result
         wait_for(self._lock)
         try:
@@ -406,8 +410,8 @@ class CurrentMapping:
             if guess is None or self._found is None:
                 return result
             begin = self._clock()
-            wanted = [key for key in wanted if key not in guess.exact]
-            guess = self._counted(guess, wanted)
+            missing = [key for key in missing if key not in guess.exact]
+            guess = self._counted(guess, missing)
             self._guess = guess
             self._found = self._applied(replace(guess, mark=self._found.mark))
             self._took += self._clock() - begin
@@ -417,27 +421,27 @@ class CurrentMapping:
 
     def _counted(self, guess: Mapping, wanted: Sequence[str]) -> Mapping:
         """Return a guess with some keys counted, as far as time allows; keys that nothing has are dropped from `unseen`."""
-        rest = left()
-        with within(MOST_COUNTING if rest is None else min(MOST_COUNTING, rest / 2)):
+        seconds_left = left()
+        with within(MOST_COUNTING if seconds_left is None else min(MOST_COUNTING, seconds_left / 2)):
             try:
                 unseen = [key for key in wanted if key in guess.unseen]
-                there = present(self._connection, guess, unseen) if unseen else []
-                guess = replace(guess, unseen=tuple(key for key in guess.unseen if key not in unseen or key in there))
+                existing = present(self._connection, guess, unseen) if unseen else []
+                guess = replace(guess, unseen=tuple(key for key in guess.unseen if key not in unseen or key in existing))
                 for key in wanted:
-                    if key in there or key not in unseen:
+                    if key in existing or key not in unseen:
                         guess = closer(self._connection, guess, [key], self._texts, self._typing)
             except DeadlineError:
                 pass
         check()
-        late = [key for key in wanted if key not in guess.exact and (key not in unseen or key in guess.unseen)]
-        return replace(guess, exact=guess.exact | frozenset(wanted), unsure=guess.unsure | frozenset(late))
+        uncounted = [key for key in wanted if key not in guess.exact and (key not in unseen or key in guess.unseen)]
+        return replace(guess, exact=guess.exact | frozenset(wanted), unsure=guess.unsure | frozenset(uncounted))
 
     def _look(self, *, first: bool) -> Mapping:
         begin, self._texts, self._known = self._clock(), {}, {}
         guess = introspect.look(self._connection, self._typing, self._texts)
         # Properties that a file names may be missing from the samples.
-        named = named_in(self._stated, guess)
-        self._guess = self._counted(guess, named) if named else guess
+        extra_keys = named_in(self._stated, guess)
+        self._guess = self._counted(guess, extra_keys) if extra_keys else guess
         try:
             result = self._applied(self._guess)
         except OptionError as error:
@@ -479,10 +483,10 @@ class CurrentMapping:
 def _recounted(found: Mapping, now: introspect.Counts) -> Mapping:
     """Return the same schema with other counts."""
 
-    def grown(one: T, count: int) -> T:
+    def recounted(one: T, count: int) -> T:
         return replace(one, count=count, beyond=max(0, one.beyond + count - one.count))
 
-    nodes = tuple(grown(node, now.labels.get(node.label, node.count)) for node in found.nodes)
-    relationships = tuple(grown(relationship, now.types[relationship.type]) for relationship in found.relationships)
+    nodes = tuple(recounted(node, now.labels.get(node.label, node.count)) for node in found.nodes)
+    relationships = tuple(recounted(relationship, now.types[relationship.type]) for relationship in found.relationships)
     counted = {"node_count": now.nodes, "relationship_count": now.relationships, "mark": now.mark}
     return replace(found, nodes=nodes, relationships=relationships, **counted)  # type: ignore[arg-type]

@@ -44,7 +44,12 @@ class NativeSchema(StoredSchema):
         """See `StoredSchema._read_alone`. It is also True if there are too many values to look at, which answers then report."""
         mapping = self.mapping
         if qualifier:
-            of_key = [prop for of in mapping.relationships for prop in of.qualifiers if named(of, prop) == key]
+            of_key = [
+                prop
+                for relationship in mapping.relationships
+                for prop in relationship.qualifiers
+                if named(relationship, prop) == key
+            ]
         else:
             of_key = [prop for _, prop in self.properties_of(key)]
         if any(prop.key in mapping.unsure for prop in of_key):
@@ -60,22 +65,22 @@ def _described(mapping: Mapping) -> dict[str, Any]:
     attributes: dict[str, _Counts] = {}
     # If a label has more nodes than its sample, some may have properties that the sample lacks; likewise for the ends of a
     # type.
-    most = sample_size(sum(1 for node in mapping.nodes if node.label), len(mapping.relationships))
-    partly = {node.label for node in mapping.nodes if node.count > most}
-    unknown = {item.predicate for item in mapping.relationships if item.count > most}
+    sample_limit = sample_size(sum(1 for node in mapping.nodes if node.label), len(mapping.relationships))
+    sampled_labels = {node.label for node in mapping.nodes if node.count > sample_limit}
+    unknown = {relationship.predicate for relationship in mapping.relationships if relationship.count > sample_limit}
     counted: dict[str, bool] = {}
     for node in mapping.nodes:
-        for one in node.properties:
-            counted[one.predicate] = counted.get(one.predicate, True) and one.key in mapping.exact - mapping.unsure
+        for prop in node.properties:
+            counted[prop.predicate] = counted.get(prop.predicate, True) and prop.key in mapping.exact - mapping.unsure
     counted = {name: True for name, certain in counted.items() if certain}
     classes: list[tuple[str, str, list[int]]] = [("concept", node.concept, []) for node in mapping.nodes if node.label]
     places = {node.label: number for number, node in enumerate(node for node in mapping.nodes if node.label)} | {"": len(classes)}
     classes.append(("entities", "", []))
-    held: dict[str, tuple[set[int], set[int]]] = {}
+    ends_of: dict[str, tuple[set[int], set[int]]] = {}
     for node in mapping.nodes:
-        for one in filter(lambda one: one.key not in node.hidden, node.properties):
-            held.setdefault(one.predicate, (set(), set()))[0].add(places[node.label])
-            _add(attributes.setdefault(one.predicate, {}), one, node.count)
+        for prop in filter(lambda prop: prop.key not in node.hidden, node.properties):
+            ends_of.setdefault(prop.predicate, (set(), set()))[0].add(places[node.label])
+            _add(attributes.setdefault(prop.predicate, {}), prop, node.count)
     qualifiers: dict[str, _Counts] = {}
     on: dict[str, dict[str, _Counts]] = {}
     sizes: dict[str, int] = {}
@@ -86,21 +91,21 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         sizes[predicate] = sizes.get(predicate, 0) + relationship.count
         starts = {start for start, _, _ in relationship.ends}
         ends = {end for _, end, _ in relationship.ends}
-        for of, labels in zip(held.setdefault(predicate, (set(), set())), (starts, ends), strict=True):
+        for of, labels in zip(ends_of.setdefault(predicate, (set(), set())), (starts, ends), strict=True):
             of.update(places[label] for label in labels if label in places)
         degrees[predicate] = [
             round(max(1.0, relationship.count / max(1, sum(counts.get(label, 0) for label in labels))), 1)
             for labels in (starts, ends)
         ]
-        for one in relationship.qualifiers:
-            key = named(relationship, one)
-            _add(qualifiers.setdefault(key, {}), one, relationship.count)
-            _add(on.setdefault(key, {}).setdefault(predicate, {}), one, relationship.count)
+        for prop in relationship.qualifiers:
+            key = named(relationship, prop)
+            _add(qualifiers.setdefault(key, {}), prop, relationship.count)
+            _add(on.setdefault(key, {}).setdefault(predicate, {}), prop, relationship.count)
     members: dict[str, int] = {}
     for node in filter(lambda node: node.label, mapping.nodes):
         members[node.concept] = members.get(node.concept, 0) + node.count
     relations = sorted(name for name, size in sizes.items() if size)
-    timed = any(entry.start is not None or entry.end is not None for entry in mapping.relationships)
+    has_times = any(entry.start is not None or entry.end is not None for entry in mapping.relationships)
     return {
         "relations": relations,
         "attributes": {name: _listed(attributes[name]) for name in sorted(attributes) if attributes[name]},
@@ -109,15 +114,15 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "sources": [SOURCE],
         "classes": classes,
         "ends": {
-            name: [sorted(of) for of in both]
-            for name, both in held.items()
-            if name not in unknown and (name in counted or all(places[label] in both[0] for label in partly))
+            name: [sorted(of) for of in pair]
+            for name, pair in ends_of.items()
+            if name not in unknown and (name in counted or all(places[label] in pair[0] for label in sampled_labels))
         },
         "on": {key: {name: _listed(found) for name, found in owners.items() if found} for key, owners in on.items()},
         "predicates": {name: [0] for name in sorted({*relations, *(name for name, found in attributes.items() if found)})},
         "tables": [],
         "tabular": [],
-        "temporal": timed,
+        "temporal": has_times,
         "inexact": False,
         "raw": True,
         "concept_subjects": False,
@@ -189,7 +194,7 @@ def _shown(node: Any) -> list[Property]:
 def survey_of(mapping: Mapping) -> Survey:
     """Return the survey of a mapping, without spans and examples, which would have to be read."""
     labelled = [node for node in mapping.nodes if node.label]
-    place = {node.label: number for number, node in enumerate(labelled)} | {"": len(labelled) + 1}
+    position = {node.label: number for number, node in enumerate(labelled)} | {"": len(labelled) + 1}
     kinds = [["concept", node.concept, concept_id(node.label), node.count, [], []] for node in labelled]
     kinds += [["concepts", "", "", len(labelled), [], []], ["entities", "", "", mapping.unlabelled, [], []]]
     names: dict[str, dict[str, Any]] = {}
@@ -203,21 +208,23 @@ def survey_of(mapping: Mapping) -> Survey:
         for prop in _shown(node):
             found, number = predicate(prop.predicate), likely(prop, node.count)
             found["attributes"] += number
-            found["subjects"][place[node.label]] += number
+            found["subjects"][position[node.label]] += number
             _survey_add(found["values"], prop, node.count)
-    for one in mapping.relationships:
-        found = predicate(one.predicate)
-        found["relations"] += one.count
-        for start, end, count in one.ends:
-            if start in place and end in place:
-                found["subjects"][place[start]] += count
-                found["objects"][place[end]] += count
-        for prop in one.qualifiers:
-            _survey_add(found["keys"].setdefault(named(one, prop), Counter()), prop, one.count)
+    for relationship in mapping.relationships:
+        found = predicate(relationship.predicate)
+        found["relations"] += relationship.count
+        for start, end, count in relationship.ends:
+            if start in position and end in position:
+                found["subjects"][position[start]] += count
+                found["objects"][position[end]] += count
+        for prop in relationship.qualifiers:
+            _survey_add(found["keys"].setdefault(named(relationship, prop), Counter()), prop, relationship.count)
     predicates = [
         [
             *(name, found["relations"], found["attributes"], _values(found["values"])),
-            sorted(([key, _values(of)] for key, of in found["keys"].items()), key=lambda one: (-sum(v[2] for v in one[1]), one[0])),
+            sorted(
+                ([key, _values(of)] for key, of in found["keys"].items()), key=lambda item: (-sum(v[2] for v in item[1]), item[0])
+            ),
             *([[SOURCE, found["relations"] + found["attributes"]]], []),
         ]
         for name, found in sorted(names.items())
@@ -240,8 +247,8 @@ def _survey_add(values: Counter[tuple[str, str]], prop: Property, count: int) ->
 
 
 def _values(found: Counter[tuple[str, str]]) -> list[list[Any]]:
-    listed = [[kind, unit, count, "", "", None, None] for (kind, unit), count in found.items()]
-    return sorted(listed, key=lambda item: (-item[2], item[0], item[1]))
+    rows = [[kind, unit, count, "", "", None, None] for (kind, unit), count in found.items()]
+    return sorted(rows, key=lambda item: (-item[2], item[0], item[1]))
 
 
 def _ends(found: list[Counter[int]]) -> Ends:

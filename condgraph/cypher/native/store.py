@@ -97,11 +97,11 @@ class NativeNames:
             types = self._layout.types_of([name for name in self._schema.relations if self._schema.has_qualifier(key, name)])
             (clause,) = self._layout.qualifiers("f", "o", "relation", "v")
             match = f"MATCH (s)-[f:{'|'.join(map(quote, types))}]->(o) WHERE {foreign('s')} AND {foreign('o')} {clause}"
-            match, given = f"{match} WITH s, f, v WHERE v.name = $key", {"key": key}
+            match, parameters = f"{match} WITH s, f, v WHERE v.name = $key", {"key": key}
         elif self._has_no_truths(key):
             return []
         else:
-            match, given = self._values((key,)) or "", self._given
+            match, parameters = self._values((key,)) or "", self._given
         if not match:
             return []
         columns = (
@@ -109,7 +109,7 @@ class NativeNames:
             f"min(CASE WHEN {_LONG} THEN v.number END) AS long, max({_WHOLE}) AS whole, "
             f"min(CASE WHEN {_WORD} THEN v.text END) AS word, max({_TRUTH}) AS truth"
         )
-        (row,) = self._rows(f"{match} RETURN {columns}", **given)
+        (row,) = self._rows(f"{match} RETURN {columns}", **parameters)
         tests = []
         if row["whole"] and (row["fraction"] is not None or row["long"] is not None):
             tests.append(f"{_FRACTION if row['fraction'] is not None else _LONG} AND v.number = $value")
@@ -121,7 +121,8 @@ class NativeNames:
             predicate = self._layout.type("f") if qualifier else "f[1]"
             first = f"RETURN {self._layout.id('s')} AS id, {predicate} AS p ORDER BY p, {self._layout.name('s')}, id LIMIT 1"
             result += [
-                [one["id"], one["p"], value] for one in self._rows(f"{match} WITH * WHERE {test} {first}", value=value, **given)
+                [record["id"], record["p"], value]
+                for record in self._rows(f"{match} WITH * WHERE {test} {first}", value=value, **parameters)
             ]
         return result
 
@@ -130,13 +131,13 @@ class NativeNames:
 
         That is true of most attributes, and the server finds it out ten times faster than it reads the values.
         """
-        own = self._schema.properties_of(key)
-        texts = all(prop.reading == "itself" and {name for name, _ in prop.types} == {"STRING"} for _, prop in own)
-        if not own or not texts or self._schema.mapping.unlabelled:
+        properties = self._schema.properties_of(key)
+        texts = all(prop.reading == "itself" and {name for name, _ in prop.types} == {"STRING"} for _, prop in properties)
+        if not properties or not texts or self._schema.mapping.unlabelled:
             return False
         return not any(
             self._rows(f"MATCH (n:{quote(label)}) WHERE {value} CONTAINS 'true' OR {value} CONTAINS 'false' RETURN 1 AS n LIMIT 1")
-            for label, value in ((label, f"n.{quote(prop.key)}") for label, prop in own)
+            for label, value in ((label, f"n.{quote(prop.key)}") for label, prop in properties)
         )
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
@@ -212,10 +213,10 @@ class NativeNames:
 
     def without(self, names: Sequence[str]) -> list[str]:
         """Return the names that no node or concept has, by one query."""
-        asked = [name for name in names if not self._schema.has_concept(name)]
-        if not asked:
+        candidates = [name for name in names if not self._schema.has_concept(name)]
+        if not candidates:
             return []
-        return [row["k"] for row in self._rows(f"UNWIND $keys AS k {self._layout.absent('k', 'e')} RETURN k", keys=asked)]
+        return [row["k"] for row in self._rows(f"UNWIND $keys AS k {self._layout.absent('k', 'e')} RETURN k", keys=candidates)]
 
     def found(self, names: Sequence[str]) -> dict[str, list[str]] | None:
         """Return the server's ids of the nodes of some names, by one query whose text is always the same.
@@ -237,18 +238,18 @@ class NativeNames:
         """
         places: list[tuple[Any, Any]] = []
         for record in rows:
-            listed = record.get("row")
-            parts = [listed, listed.get("m")] if isinstance(listed, dict) else record.get("rows", ())
+            evidence = record.get("row")
+            parts = [evidence, evidence.get("m")] if isinstance(evidence, dict) else record.get("rows", ())
             for part in parts:
                 cells = () if part is None else part.items() if isinstance(part, dict) else enumerate(part)
-                places += [(part, at) for at, cell in cells if isinstance(cell, dict) and "node" in cell]
+                places += [(part, key) for key, cell in cells if isinstance(cell, dict) and "node" in cell]
         ids = list(dict.fromkeys(part[key]["node"] for part, key in places))
         text = f"UNWIND $ids AS i MATCH (e) WHERE elementId(e) = i RETURN i, {self._layout.described('e')} AS about"
-        about = {row["i"]: row["about"] for row in self._rows(text, ids=ids)} if ids else {}
+        description_of = {row["i"]: row["about"] for row in self._rows(text, ids=ids)} if ids else {}
         for part, key in places:
-            if part[key]["node"] not in about:
+            if part[key]["node"] not in description_of:
                 raise StoreError("the database changed while it was read", hint="ask again")
-            part[key] = about[part[key]["node"]]
+            part[key] = description_of[part[key]["node"]]
         return rows
 
     names_repeat = False
@@ -263,9 +264,11 @@ class NativeNames:
         result = list(self._schema.concepts) if around else []
         for pattern, key in self._layout.identity.naming("e"):
             for text in around:
-                for side, way in ((">=", ""), ("<", " DESC")):
-                    near = f"MATCH {pattern} WHERE {key} {side} $near RETURN DISTINCT {key} AS name ORDER BY name{way} LIMIT $most"
-                    result += [row["name"] for row in self._rows(near, near=text, most=AROUND)]
+                for side, order in ((">=", ""), ("<", " DESC")):
+                    query = (
+                        f"MATCH {pattern} WHERE {key} {side} $near RETURN DISTINCT {key} AS name ORDER BY name{order} LIMIT $most"
+                    )
+                    result += [row["name"] for row in self._rows(query, near=text, most=AROUND)]
         return list(dict.fromkeys(result))
 
 
@@ -326,18 +329,20 @@ def _items(connection: Connection, mapping: Mapping) -> Iterator[Item]:
 
 
 def _nodes(connection: Connection, mapping: Mapping) -> Iterator[Item]:
-    by_label = {node.label: (place, node, {item.key: item for item in node.properties}) for place, node in enumerate(mapping.nodes)}
+    by_label = {
+        node.label: (position, node, {item.key: item for item in node.properties}) for position, node in enumerate(mapping.nodes)
+    }
     text = f"MATCH (n) WHERE {foreign('n')} RETURN {id_of('n', mapping)}, {name_of('n', mapping)}, labels(n), {_HELD % ('n', 'n')}"
-    for number, (ident, name, labels, held) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
+    for number, (ident, name, labels, properties) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
         if not number % _ROWS:
             check()
         yield Entity(ident, name)
         for label in labels:
             yield Member(ident, concept_id(label))
         # The first label that has a property tells how it is read.
-        known = sorted((by_label[label] for label in labels or [""] if label in by_label), key=lambda entry: entry[0])
-        for key, *result in held:
-            prop = _property(key, known)
+        node_types = sorted((by_label[label] for label in labels or [""] if label in by_label), key=lambda entry: entry[0])
+        for key, *result in properties:
+            prop = _property(key, node_types)
             if prop is None:
                 continue
             for value, raw in values_in(result, prop):
@@ -370,16 +375,16 @@ def _relationships(connection: Connection, mapping: Mapping) -> Iterator[Item]:
         f"MATCH (a)-[r]->(b) WHERE {foreign('a')} AND {foreign('b')} "
         f"RETURN {id_of('a', mapping)}, type(r), {id_of('b', mapping)}, {_HELD % ('r', 'r')}"
     )
-    for number, (subject, name, thing, held) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
+    for number, (subject, name, target, sent_properties) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
         if not number % _ROWS:
             check()
-        one, properties = by_type.get(name) or (RelationshipType(name, name, 0), {})
+        relationship_type, properties = by_type.get(name) or (RelationshipType(name, name, 0), {})
         qualifiers: list[tuple[str, Ref | Value]] = []
-        for key, *result in held:
+        for key, *result in sent_properties:
             prop = properties.get(key) or Property(key, key, (), 0)
-            called = named(one, prop)
-            qualifiers.extend((called, value) for value, _ in values_in(result, prop))
-        yield Statement(subject, one.predicate, Ref(thing), tuple(qualifiers))
+            qualifier_name = named(relationship_type, prop)
+            qualifiers.extend((qualifier_name, value) for value, _ in values_in(result, prop))
+        yield Statement(subject, relationship_type.predicate, Ref(target), tuple(qualifiers))
 
 
 # -- The store ---------------------------------------------------------------------------------------
@@ -432,9 +437,9 @@ class NativeStore(CypherStore):
         query = self._query(request)
         size = self.mapping.node_count + self.mapping.relationship_count
         if size > first_rows.MOST_WHOLE and request.language in ("cypher", "sparql"):
-            some = self._some_rows(request, query.lowered)
-            if some is not None:
-                return some
+            partial_answer = self._some_rows(request, query.lowered)
+            if partial_answer is not None:
+                return partial_answer
         return self._answer(request, lambda: query)
 
     def _some_rows(self, request: Request, made: Lowered) -> Neo4jAnswer | None:
@@ -449,9 +454,9 @@ class NativeStore(CypherStore):
         (row,) = self.connection.rows(query.text, query.parameters)
         if len(row["rows"]) <= first_rows.MOST_WHOLE:
             return None
-        for tried in cut.attempts(query.names, row["rows"], made):
-            compiled = compile_plan(tried.plan, self.name, self.schema, layout=layout)
-            answer = Neo4jAnswer(self, request, tried, compiled, self.run(compiled))
+        for attempt in cut.attempts(query.names, row["rows"], made):
+            compiled = compile_plan(attempt.plan, self.name, self.schema, layout=layout)
+            answer = Neo4jAnswer(self, request, attempt, compiled, self.run(compiled))
             if len(answer.values) >= min(cut.number, request.limit or cut.number):
                 return answer
         return None
@@ -545,9 +550,9 @@ class NativeStore(CypherStore):
         """Pull the whole database into process; warn about equal relationships, which become one statement."""
         snapshot, equal = self._read()
         if equal:
-            many = "1 relationship is" if equal == 1 else f"{equal:,} relationships are"
+            subject = "1 relationship is" if equal == 1 else f"{equal:,} relationships are"
             warnings.warn(
-                f"{many} equal to another in ends, type and properties, and the same statement: "
+                f"{subject} equal to another in ends, type and properties, and the same statement: "
                 "the database itself counts each of them",
                 stacklevel=3,
             )
@@ -560,7 +565,7 @@ class NativeStore(CypherStore):
         """
         rows = self.cypher(str(request.program), {})
         columns = list(rows[0]) if rows else []
-        cells = ", ".join(f"row[{at}] AS `{name.replace('`', '``')}`" for at, name in enumerate(columns))
+        cells = ", ".join(f"row[{index}] AS `{name.replace('`', '``')}`" for index, name in enumerate(columns))
         text = f"UNWIND $rows AS row RETURN {cells}" if rows else "UNWIND [] AS nothing RETURN nothing"
         parameters = {"rows": [[_native(cell) for cell in row.values()] for row in rows]}
 

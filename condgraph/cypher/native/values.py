@@ -117,8 +117,8 @@ class TimeFormat:
         elif self.between:
             parts = {name: _as_number(name, f"x[{at}]") for at, name in enumerate(self.directives)}
         else:
-            placed = zip(self.places, self.directives, strict=True)
-            parts = {name: f"toInteger(substring(x, {at}, {_WIDTH[name]}))" for at, name in placed}
+            positioned = zip(self.places, self.directives, strict=True)
+            parts = {name: f"toInteger(substring(x, {at}, {_WIDTH[name]}))" for at, name in positioned}
         split = f"[x IN split({text}, [{', '.join(map(literal, self.between))}]) WHERE x <> '']" if self.between else text
         month = next((parts[name] for name in "mbB" if name in parts), "1")
         day = parts.get("d", "1")
@@ -184,33 +184,36 @@ def time_format(text: str, *, moment: bool = False) -> TimeFormat:
         return TimeFormat(text, ("Y", "m", "d", "H", "M", "S"), _ISO_MOMENT, (), (), Precision.SECOND, iso=True)
     result = re.split(r"%(.)", text, flags=re.DOTALL)
     literals, directives = result[::2], tuple(result[1::2])
-    wrong = next((name for name in directives if name not in _LOOSE), None)
-    if wrong is not None:
-        raise OptionError(f"the format {text!r} has %{wrong}, which is not read", hint=_HINT)
+    unknown = next((name for name in directives if name not in _LOOSE), None)
+    if unknown is not None:
+        raise OptionError(f"the format {text!r} has %{unknown}, which is not read", hint=_HINT)
     if "Y" not in directives or len(set(directives)) < len(directives) or len(set(directives) & set("mbB")) > 1:
         raise OptionError(f"the format {text!r} needs each part once, and the year %Y", hint=_HINT)
     month = any(name in directives for name in "mbB")
-    for part, before in (("S", "M"), ("M", "H"), ("H", "d")):
-        if part in directives and before not in directives:
-            raise OptionError(f"the format {text!r} has %{part} and no %{before}", hint=_HINT)
+    for part, required in (("S", "M"), ("M", "H"), ("H", "d")):
+        if part in directives and required not in directives:
+            raise OptionError(f"the format {text!r} has %{part} and no %{required}", hint=_HINT)
     if "d" in directives and not month:
         raise OptionError(f"the format {text!r} has %d and no month", hint=_HINT)
-    named = any(name in directives for name in "bB")
+    has_month_names = any(name in directives for name in "bB")
     between = tuple(sorted(set("".join(literals))))
     if any(not 32 <= ord(c) < 127 for c in between):
         raise OptionError(f"the format {text!r} has a character that dates are not written with", hint=_HINT)
-    loose = all(literals[1:-1]) and not any(c.isdigit() or (named and c.isalpha()) for c in between) and len(directives) > 1
-    if named and not loose:
+    loose = (
+        all(literals[1:-1]) and not any(c.isdigit() or (has_month_names and c.isalpha()) for c in between) and len(directives) > 1
+    )
+    if has_month_names and not loose:
         raise OptionError(f"the format {text!r} has a month in words next to letters, digits or nothing", hint=_HINT)
-    taken = _LOOSE if loose else _STRICT
-    pattern = "".join(re.escape(literal) + taken[name] for literal, name in zip(literals, directives, strict=False)) + re.escape(
+    patterns = _LOOSE if loose else _STRICT
+    pattern = "".join(re.escape(literal) + patterns[name] for literal, name in zip(literals, directives, strict=False)) + re.escape(
         literals[-1]
     )
     precision = Precision.SECOND if "H" in directives else Precision.DAY if "d" in directives else Precision.MONTH
     if not month:
         precision = Precision.YEAR
     places = tuple(
-        len("".join(literals[: at + 1])) + sum(_WIDTH.get(name, 0) for name in directives[:at]) for at in range(len(directives))
+        len("".join(literals[: index + 1])) + sum(_WIDTH.get(name, 0) for name in directives[:index])
+        for index in range(len(directives))
     )
     return TimeFormat(text, directives, pattern, between if loose else (), places, precision)
 
@@ -268,8 +271,8 @@ def elements(type_name: str) -> tuple[str, ...]:
     (('STRING',), ('ZONED DATETIME',), ())
     """
     inner = re.fullmatch(r"LIST<(.*)>", type_name)
-    result = [part.strip().removesuffix(" NOT NULL") for part in (inner[1] if inner else type_name).split(" | ")]
-    return tuple(item for item in result if item != "NOTHING")
+    types = [part.strip().removesuffix(" NOT NULL") for part in (inner[1] if inner else type_name).split(" | ")]
+    return tuple(type_part for type_part in types if type_part != "NOTHING")
 
 
 def is_list(type_name: str) -> bool:
@@ -406,11 +409,11 @@ def _temporal(type_name: str, text: str) -> Time | Quantity | None:
     if match is None:
         return None
     hours, minutes, seconds, fraction, zone = match.groups()
-    rest = int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0) - _ahead(zone)
+    second_of_day = int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0) - _ahead(zone)
     if mark:
-        start = Time.parse(day).start + rest
+        start = Time.parse(day).start + second_of_day
         return Time(start, start + 1, Precision.SECOND)
-    return _seconds(rest % DAY_SECONDS, int((fraction or "").ljust(9, "0")), SECOND_OF_DAY)
+    return _seconds(second_of_day % DAY_SECONDS, int((fraction or "").ljust(9, "0")), SECOND_OF_DAY)
 
 
 def _ahead(zone: str | None) -> int:
@@ -533,7 +536,9 @@ class _Fields:
 
     def _case(self, *pairs: tuple[str | None, str], otherwise: str = "null") -> str:
         types = self._types
-        return _case(*((test, found) for test, found in pairs if types is None or _meets(test, types)), otherwise=otherwise)
+        return _case(
+            *((test, expression) for test, expression in pairs if types is None or _meets(test, types)), otherwise=otherwise
+        )
 
     def _number(self) -> str:
         p = self._p
@@ -633,7 +638,7 @@ class _Fields:
 
 def _case(*pairs: tuple[str | None, str], otherwise: str = "null") -> str:
     """Return the first expression whose condition holds; pairs without a condition are dropped."""
-    cases = " ".join(f"WHEN {test} THEN {found}" for test, found in pairs if test)
+    cases = " ".join(f"WHEN {test} THEN {expression}" for test, expression in pairs if test)
     return f"CASE {cases} ELSE {otherwise} END" if cases else otherwise
 
 
