@@ -1,5 +1,5 @@
-"""A second layout: a database that somebody else made, with labels for concepts, relationships
-without statement nodes, values as plain properties, and no ids but the server's.
+"""A second layout: a foreign database with labels for concepts, relationships without statement nodes, values as plain
+properties, and only the server's ids.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from condgraph.engine.values import Kind, Precision
 
 
 class ComputedCell(Cell):
-    """A value whose fields are expressions; those that are not given are null."""
+    """A value whose fields are expressions; missing ones are null."""
 
     __slots__ = ("_fields",)
 
@@ -28,31 +28,30 @@ class ComputedCell(Cell):
         return f"{{{', '.join(f'{name}: {expression}' for name, expression in self._fields.items())}}}"
 
     def field(self, name: Field) -> str:
-        """What was given."""
         return self._fields.get(name, "null")
 
     @property
     def ordered(self) -> str:
-        """By what is there for it, else the text."""
+        """The order field if there is one, else the text."""
         return f"coalesce({self.order}, {self.text})" if "order" in self._fields else self.text
 
 
 class PlainLayout(Layout):
-    """Entities are nodes with a `name`, concepts are `labels` by name, relations are `types` and
-    attributes `properties` by predicate.
+    """Entities are nodes with a `name`, concepts are `labels` by name, relations are `types` and attributes
+    `properties` by predicate.
     """
 
     def __init__(self, labels: Mapping[str, str], types: Mapping[str, str], properties: Mapping[str, str]) -> None:
         self.labels, self.types, self.properties = labels, types, properties
 
     def missing(self, node: Node) -> str | None:
-        """A property has to be named, and is no statement whose predicate could be read."""
+        """Return what this layout cannot do: a property must be named, and its predicate cannot be read as a value."""
         if isinstance(node, alg.Scan) and (node.predicates is None or len(node.predicates) != 1 or node.family == "any"):
             return "statements of any predicate"
         return "predicates as values" if isinstance(node, alg.Predicates) else super().missing(node)
 
     def parameters(self, graph: str) -> dict[str, Any]:
-        """A database has one graph."""
+        """Return no parameters: a database has one graph."""
         return {}
 
     # -- entities ----------------------------------------------------------------------------------
@@ -118,12 +117,12 @@ class PlainLayout(Layout):
     def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
         assert wanted.predicates is not None
         (name,) = wanted.predicates
-        e, held = wanted.anchor, f"{wanted.anchor}.{quote(self.properties[name])}"
-        cell = _value(held, {kind for kind, _ in writing.schema.attribute_kinds(name)})
+        e, stored = wanted.anchor, f"{wanted.anchor}.{quote(self.properties[name])}"
+        cell = _value(stored, {kind for kind, _ in writing.schema.attribute_kinds(name)})
         pattern = f"({e})" if wanted.bound else self._labelled(e)
         fact = f"[elementId({e}), {writing.parameter(name)}]"
-        after = [f"WITH *, {cell.whole} AS {wanted.other}, {fact} AS {wanted.fact}"]
-        return Match(pattern, [f"{held} IS NOT NULL", *wanted.conditions], cell, after=after)
+        projection = [f"WITH *, {cell.whole} AS {wanted.other}, {fact} AS {wanted.fact}"]
+        return Match(pattern, [f"{stored} IS NOT NULL", *wanted.conditions], cell, after=projection)
 
     def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
         assert wanted.predicates is not None
@@ -148,11 +147,11 @@ class PlainLayout(Layout):
 
 
 def _value(held: str, kinds: set[Kind]) -> ComputedCell:
-    """A property as a value, by what the schema says of it."""
+    """Return the cell of a property, typed by the schema."""
     if kinds == {Kind.QUANTITY}:
         return ComputedCell({"kind": "'quantity'", "text": f"toString({held})", "number": held, "unit": "'1'"})
     if kinds == {Kind.TIME}:
-        first, after = (f"datetime({{date: {held}{more}}}).epochSeconds" for more in ("", " + duration({days: 1})"))
+        first, following = (f"datetime({{date: {held}{offset}}}).epochSeconds" for offset in ("", " + duration({days: 1})"))
         day = str(int(Precision.DAY))
-        return ComputedCell({"kind": "'time'", "text": f"toString({held})", "start": first, "end": after, "precision": day})
+        return ComputedCell({"kind": "'time'", "text": f"toString({held})", "start": first, "end": following, "precision": day})
     return ComputedCell({"kind": "'text'", "text": f"toString({held})", "key": f"toString({held})"})

@@ -1,5 +1,5 @@
-"""Answers as rows of plain values, to be compared with what another engine gave: entities by name,
-numbers by value, a cell of several values as a sorted tuple.
+"""Answers as rows of plain values, to compare them with other engines: entities by name, numbers by value, a cell of
+several values as a sorted tuple.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from condgraph.engine.values import Quantity
 
 
 def rows_of(answer: Answer) -> list[tuple[Any, ...]]:
-    """The rows of a table, or one for each value of another answer."""
+    """Return the rows of a table, or one row for each value of another answer."""
     return [tuple(map(plain, row)) if isinstance(row, tuple) else (plain(row),) for row in answer.values]
 
 
 def plain(value: Any) -> Any:
-    """A value by itself."""
+    """Return a value without its type, unit or id."""
     if isinstance(value, tuple):
         return tuple(sorted(map(plain, value)))
     if isinstance(value, Quantity):

@@ -1,5 +1,5 @@
-"""A real PostgreSQL for tests: a cluster in a folder of its own, on a free port of the loopback
-address, ended with the process that started it.
+"""A real PostgreSQL for tests: a cluster in a folder of its own, on a free port of the loopback address, stopped with
+the process that started it.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from pathlib import Path
 
 from tests.support.servers import missing, watched
 
-#: Where Debian keeps the programs.
+#: The folders where Debian installs the programs.
 _HOMES = ("/usr/lib/postgresql/*/bin",)
 
 
 def program(name: str) -> str | None:
-    """A program of PostgreSQL, on the path or where Debian keeps it."""
-    found = shutil.which(name)
-    if found:
-        return found
-    places = sorted(path for home in _HOMES for path in Path("/").glob(f"{home[1:]}/{name}"))
-    return str(places[-1]) if places else None
+    """Return the path of a PostgreSQL program, from PATH or Debian's folder."""
+    on_path = shutil.which(name)
+    if on_path:
+        return on_path
+    paths = sorted(path for home in _HOMES for path in Path("/").glob(f"{home[1:]}/{name}"))
+    return str(paths[-1]) if paths else None
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """Return an unused port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """The address of a server that runs while this does, with a database `test`."""
+    """Run a server with a database `test`; yield its address."""
     initdb, server = program("initdb"), program("postgres")
     if initdb is None or server is None:
         missing("there is no PostgreSQL: apt-get install postgresql")
@@ -46,9 +46,9 @@ def postgres(folder: Path) -> Iterator[str]:
     if os.getuid() == 0:
         # The server refuses to run as root.
         as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
-        for one in (folder, *folder.parents):
-            if one.owner() == "root" and one != Path("/") and one.stat().st_mode & 0o5 != 0o5:
-                one.chmod(one.stat().st_mode | 0o5)
+        for parent in (folder, *folder.parents):
+            if parent.owner() == "root" and parent != Path("/") and parent.stat().st_mode & 0o5 != 0o5:
+                parent.chmod(parent.stat().st_mode | 0o5)
         shutil.chown(folder, "postgres")
     data, port = folder / "pg", free_port()
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
@@ -78,11 +78,11 @@ def postgres(folder: Path) -> Iterator[str]:
                     connection.execute("CREATE DATABASE test")
                 break
             except psycopg.OperationalError:
-                late = process.poll() is not None or time.monotonic() > until
-                assert not late, (folder / "postgres.log").read_text()
+                failed = process.poll() is not None or time.monotonic() > until
+                assert not failed, (folder / "postgres.log").read_text()
                 time.sleep(0.1)
         yield url.removesuffix("postgres") + "test"
     finally:
-        # At once, whoever is connected.
+        # A fast shutdown, which does not wait for clients.
         process.send_signal(signal.SIGINT)
         process.wait(20)

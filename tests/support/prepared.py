@@ -1,4 +1,4 @@
-"""Programs whose names and values are taken out as parameters, and what both ways of asking say."""
+"""Programs whose names and values are replaced by parameters, and the results of both forms."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from condgraph.languages.llm.lower.context import MISSING
 from condgraph.languages.llm.lower.literals import superlative
 from tests.support.differential import full_message
 
-#: A text of an LLM query that is a name or a value and no output.
+#: A text in an LLM query that is a name or a value, not an output.
 _TEXT = re.compile(r"(head_entity|tail_entity|relation|key|value)(\s*(?:=|!=|<=|>=|<|>)\s*)'([^'\"\\\n]*)'(?=\s*[,)])")
 
 
 def kopl_taken_out(
     program: Any, *, only: frozenset[str] = frozenset()
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
-    """A KoPL program in JSON, the same with a parameter for each text (of the roles `only`, where
-    there are any), and their values.
+    """Return a KoPL program in JSON, the same with a parameter for each text (only of the roles in `only`, if any), and
+    the parameters' values.
     """
     steps, _ = parse(program, None)
     plain: list[dict[str, Any]] = []
@@ -43,25 +43,25 @@ def kopl_taken_out(
 
 
 def llm_taken_out(program: str) -> tuple[str, dict[str, str]]:
-    """An LLM query with a parameter for each text that is a name or a value, and their values."""
+    """Return an LLM query with a parameter for each name or value, and the parameters' values."""
     values: dict[str, str] = {}
 
-    def take(found: re.Match[str]) -> str:
-        # A word of the language is none any more where it is given.
+    def replace(found: re.Match[str]) -> str:
+        # A word of the language would become a plain value as a parameter.
         if re.search("(?i)query", found[3]) or superlative(found[3], {}) or fold(found[3]) in MISSING:
             return found[0]
         name = f"p{len(values)}"
         values[name] = found[3]
         return f"{found[1]}{found[2]}${name}"
 
-    return _TEXT.sub(take, program), values
+    return _TEXT.sub(replace, program), values
 
 
 def said(
     graph: Graph, program: Any, values: dict[str, Any] | None, *, more: bool = False, spans: bool = True, **options: Any
 ) -> Any:
-    """What a graph says to a program, or, with `values`, to the prepared one: the answer, or the
-    error; `more` adds warnings and evidence.
+    """Return the result of a program or, with `values`, of the prepared program: the answer or the error; `more` adds
+    warnings and evidence.
     """
     try:
         limit = options.pop("limit", None)
@@ -69,10 +69,10 @@ def said(
             answer = graph.query(program, limit=limit, **options)
         else:
             answer = graph.prepare(program, **options).run(values, limit=limit)
-        found: list[Any] = [type(answer.plan).__name__ if more else "", list(map(repr, answer.values)), answer.texts]
+        result: list[Any] = [type(answer.plan).__name__ if more else "", list(map(repr, answer.values)), answer.texts]
         if more:
-            found += [list(map(repr, answer.entities)), sorted(answer.warnings), sorted(map(str, answer.evidence))]
-        return found
+            result += [list(map(repr, answer.entities)), sorted(answer.warnings), sorted(map(str, answer.evidence))]
+        return result
     except CondgraphError as error:
         if not spans:
             return type(error).__name__, error.code, error.message, error.candidates

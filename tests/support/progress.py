@@ -1,12 +1,12 @@
-"""Progress of a run with several workers: lines that say how far it is and what it waits for, failures as they happen, and
-the time that each file of tests took beside the time on record (`tests/durations.json`), which also names the tests that
-`make quick` leaves out.
+"""Progress of a run with several workers: lines with its state and what it waits for, failures as they happen, and the
+time of each test file compared with the recorded time (`tests/durations.json`), which also names the tests that `make
+quick` leaves out.
 
-`tests/conftest.py` registers `Progress` on the process that distributes the tests. Times are wall-clock seconds of all tests of a
-file, fixtures included, but for the start of servers, which whoever comes first waits for. With `CI` set, a file that takes
-`ALLOWANCE` longer than recorded is named at the end, and one that takes twice that longer fails the run, after recorded times were
-scaled by how fast this machine is (the median over all files). `CONDGRAPH_DURATIONS=write` records the times of a run;
-`ignore` compares nothing.
+`tests/conftest.py` registers `Progress` in the process that distributes the tests. Times are wall-clock seconds of all
+tests of a file with their fixtures, but without the start of servers, for which whichever test comes first waits. With
+`CI` set, a file that exceeds its recorded time by `ALLOWANCE` is named at the end, and one that exceeds it by twice
+that fails the run; recorded times are first scaled by the speed of this machine (the median over all files).
+`CONDGRAPH_DURATIONS=write` records the times of a run; `ignore` compares nothing.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ import pytest
 RECORD: Final = Path(__file__).parents[1] / "durations.json"
 #: Seconds between two lines of progress.
 INTERVAL: Final = 15.0
-#: Seconds that a file of tests may take beyond its recorded time, or half of that time, if that is more: two runs on one machine
-#: differ by so much.
+#: Seconds that a test file may take beyond its recorded time, or half of that time if that is more: two runs on one machine
+#: differ by that much.
 ALLOWANCE: Final = 30.0
-#: Seconds of one case, and of all cases of a test, from which `make quick` leaves the test out.
+#: `make quick` leaves out tests with a case longer than this, or longer in total, in seconds.
 LONG_CASE: Final = 0.3
 LONG_TEST: Final = 2.0
-#: Lines of a failure's text that are shown: its end, where the error is.
+#: The last lines of a failure's text that are shown; the error is there.
 _LINES: Final = 12
-#: Names the folder in which workers note which server they are starting.
+#: The variable with the folder in which workers note which server they are starting.
 _FOLDER: Final = "CONDGRAPH_STARTING"
-#: Seconds of this worker that belong to no file.
+#: Seconds that this worker waited for servers, which count for no file.
 _waited: Final[list[float]] = []
 
 
@@ -49,23 +49,23 @@ def starting(what: str) -> Iterator[None]:
     if folder is None:
         yield
         return
-    note, began = Path(folder, str(os.getpid())), time.monotonic()
+    note, start = Path(folder, str(os.getpid())), time.monotonic()
     note.write_text(what, encoding="utf-8")
     try:
         yield
     finally:
         note.unlink(missing_ok=True)
-        _waited.append(time.monotonic() - began)
+        _waited.append(time.monotonic() - start)
 
 
 def set_waited(report: pytest.TestReport) -> None:
-    """Say in the report of a phase of a test how many seconds this worker waited for servers to start."""
+    """Record in the report of a test's phase how many seconds this worker waited for servers."""
     report.waited = sum(_waited)
     _waited.clear()
 
 
 class Progress:
-    """The plugin; `folder` is where workers note what they wait for, `seconds` the time that each file took."""
+    """The plugin; `folder` is where workers note what they wait for, `seconds` the time of each file."""
 
     def __init__(self, config: pytest.Config, folder: Path) -> None:
         self._config = config
@@ -78,46 +78,46 @@ class Progress:
         self._ended = threading.Event()
         self._total = self._done = self._failed = 0
         self.seconds: Counter[str] = Counter()
-        #: Of each test: the seconds of its cases.
+        #: The seconds of each test's cases.
         self._cases: defaultdict[str, Counter[str]] = defaultdict(Counter)
         #: A line for each file that took longer than recorded.
         self.slower: list[str] = []
         os.environ[_FOLDER] = str(folder)
 
     def pytest_sessionstart(self) -> None:
-        """Begin to write lines."""
+        """Start to write lines."""
         threading.Thread(target=self._report, daemon=True).start()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        """Weigh each test by the recorded time of its file; a file without one counts as a second a test."""
+        """Weigh each test by the recorded time of its file; a file without a record counts one second for each test."""
         if self._total:
             return
         self._total = len(ids)
         counts = Counter(map(_file, ids))
-        whole = {file: self._recorded.get(file, float(count)) for file, count in counts.items()}
-        self._whole = sum(whole.values())
-        self._weights = {file: whole[file] / count for file, count in counts.items()}
+        seconds_of = {file: self._recorded.get(file, float(count)) for file, count in counts.items()}
+        self._whole = sum(seconds_of.values())
+        self._weights = {file: seconds_of[file] / count for file, count in counts.items()}
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """A worker began a test."""
+        """Record that a worker began a test."""
         self._running[nodeid] = time.monotonic()
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """A worker ended a test."""
+        """Record that a worker ended a test."""
         self._running.pop(nodeid, None)
         self._done += 1
         self._passed += self._weights.get(_file(nodeid), 0.0)
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
-        """No dots: lines of progress replace them."""
+        """Suppress the dots, which progress lines replace."""
         if isinstance(report, pytest.TestReport) and report.passed and not hasattr(report, "wasxfail"):
             return ("passed" if report.when == "call" else "", "", "")
         return None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the time of the file; show a failure at once, since a run that is stopped has no summary."""
-        # Examples in docstrings are no tests of this folder, whose hook says what was waited for.
+        """Add up the time of the file; show a failure at once, since an aborted run has no summary."""
+        # Doctests are not in this folder, so the hook that sets `waited` does not run for them.
         seconds = report.duration - getattr(report, "waited", 0.0)
         self.seconds[_file(report.nodeid)] += seconds
         self._cases[name_of(report.nodeid)][report.nodeid] += seconds
@@ -133,14 +133,14 @@ class Progress:
             self._write(self.line())
 
     def line(self) -> str:
-        """How far the run is, what runs, and which servers are starting."""
+        """Return the state of the run, the running tests, and the servers that are starting."""
         now = time.monotonic()
         minutes, seconds = divmod(int(now - self._started), 60)
         share = min(99, int(100 * self._passed / self._whole)) if self._whole else 0
-        running = [f"{_file(nodeid)} ({now - began:.0f} s)" for nodeid, began in list(self._running.items())]
+        running = [f"{_file(nodeid)} ({now - start:.0f} s)" for nodeid, start in list(self._running.items())]
         waiting = []
         for note in sorted(self.folder.glob("*")):
-            # The server may have started meanwhile, and the note is gone.
+            # The note is gone if the server has started meanwhile.
             with suppress(FileNotFoundError):
                 waiting.append(note.read_text(encoding="utf-8"))
         if not self._total:
@@ -173,29 +173,30 @@ class Progress:
 
 
 def slower(seconds: Mapping[str, float], recorded: Mapping[str, float], allowances: int = 1) -> list[str]:
-    """A line for each file that took more than its record and its allowances, on a machine as fast as the one that recorded.
+    """Return a line for each file that exceeded its recorded time and its allowances, scaled to the speed of this
+    machine.
 
-    Files that have no record count as recorded with nothing. How fast the machine is, is the median ratio of the files that have
-    one and took at least five seconds.
+    A file without a record counts as recorded with 0 s. The speed is the median ratio of the files with a record of at
+    least five seconds.
     """
-    ratios = [seconds[file] / took for file, took in recorded.items() if took >= 5 and seconds.get(file)]
+    ratios = [seconds[file] / spent for file, spent in recorded.items() if spent >= 5 and seconds.get(file)]
     scale = max(1.0, statistics.median(ratios)) if ratios else 1.0
     return [
-        f"{file} took {took:.0f} s; {scale * recorded.get(file, 0.0):.0f} s are on record for a machine this fast; "
+        f"{file} took {spent:.0f} s; {scale * recorded.get(file, 0.0):.0f} s are on record for a machine this fast; "
         "make it faster, or record the times of a whole run (CONDGRAPH_DURATIONS=write make pytest)"
-        for file, took in sorted(seconds.items())
-        if took > scale * (recorded.get(file, 0.0) + allowances * max(ALLOWANCE, recorded.get(file, 0.0) / 2))
+        for file, spent in sorted(seconds.items())
+        if spent > scale * (recorded.get(file, 0.0) + allowances * max(ALLOWANCE, recorded.get(file, 0.0) / 2))
     ]
 
 
 def long_tests() -> frozenset[str]:
-    """The tests on record as long, which `make quick` leaves out."""
+    """Return the tests recorded as long, which `make quick` leaves out."""
     recorded = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     return frozenset(name for name in recorded if "::" in name)
 
 
 def name_of(nodeid: str) -> str:
-    """The test of a case: its name without parameters and without the group of its worker."""
+    """Return the test of a case: its name without parameters and without the group of its worker."""
     return re.split(r"[\[@]", nodeid, maxsplit=1)[0]
 
 

@@ -1,7 +1,7 @@
-"""Random Cypher over a small property graph, and what engines answer to it in one form, to be compared.
+"""Random Cypher over a small property graph, and the rows of several engines in one form, for comparison.
 
-A `PropertyGraph` is the same data for every engine: made in Python (`ugly`), or read from a Neo4j database. `Maker` writes
-queries over it; their rows are determined, up to the order that a query leaves open.
+A `PropertyGraph` is the same data for every engine: built in Python (`ugly`), or read from a Neo4j database. `Maker`
+writes queries over it whose rows are determined, except for the order that a query leaves open.
 """
 # ruff: noqa: E501 - a piece of a query is on one line
 
@@ -33,30 +33,30 @@ class PropertyGraph:
     relationships: list[tuple[str, str, str, dict[str, Value]]] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
-        """The graph as statements."""
+        """Yield the graph as items."""
         for label in sorted({label for labels, _ in self.nodes.values() for label in labels}):
             yield Entity(f"label/{label}", label, EntityKind.CONCEPT)
         for key, (labels, properties) in self.nodes.items():
             yield Entity(key, key)
             yield from (Member(key, f"label/{label}") for label in labels)
             for name, value in properties.items():
-                yield from (Statement(key, name, _stored(one)) for one in (value if isinstance(value, list) else [value]))
+                yield from (Statement(key, name, _stored(item)) for item in (value if isinstance(value, list) else [value]))
         for start, type_, end, properties in self.relationships:
             qualifiers = [
-                (name, _stored(one))
+                (name, _stored(item))
                 for name, value in properties.items()
-                for one in (value if isinstance(value, list) else [value])
+                for item in (value if isinstance(value, list) else [value])
             ]
             yield Statement(start, type_, Ref(end), tuple(qualifiers))
 
     def in_memory(self) -> Graph:
-        """The graph in process."""
+        """Return the graph in process."""
         graph = condgraph.open()
         graph.add(list(self.items()))
         return graph
 
     def write(self, session: Any) -> None:
-        """Write the graph into an empty Neo4j database; nodes get their key as `key`."""
+        """Write the graph into an empty Neo4j database; nodes get their key as the property `key`."""
         for key, (labels, properties) in self.nodes.items():
             text = "".join(f":{quoted(label)}" for label in labels)
             session.run(f"CREATE (n{text}) SET n = $p", p=properties | {KEY: key}).consume()
@@ -70,12 +70,12 @@ class PropertyGraph:
             ).consume()
 
 
-#: The property by which a node is known in every engine; a graph has it as an attribute as well.
+#: The property that identifies a node in every engine; in a graph it is an attribute.
 KEY: Final = "key"
 
 
 def quoted(name: str) -> str:
-    """A name as Cypher has it."""
+    """Return a name as Cypher writes it."""
     return name if name.isidentifier() and name.isascii() else "`" + name.replace("`", "``") + "`"
 
 
@@ -90,20 +90,20 @@ def _stored(value: Value) -> Any:
 
 
 def read(session: Any) -> PropertyGraph:
-    """What a Neo4j database has, as a graph stores it: lists in order and without repeats, single blanks between words, in the
-    database as well. Its nodes get keys.
+    """Return the content of a Neo4j database in the form in which a graph stores it, and normalise the database alike:
+    sorted lists without repeats, single blanks between words. Nodes get keys.
     """
     graph = PropertyGraph()
     keys: dict[str, str] = {}
     session.run(f"MATCH (n) WITH n, elementId(n) AS e SET n.{KEY} = 'n' + toString(id(n))").consume()
-    for place in ("(n)", "()-[n]->()"):
-        for n, properties in session.run(f"MATCH {place} RETURN elementId(n), properties(n)").values():
+    for pattern in ("(n)", "()-[n]->()"):
+        for n, properties in session.run(f"MATCH {pattern} RETURN elementId(n), properties(n)").values():
             for name, value in properties.items():
                 stored = (
                     sorted(set(value)) if isinstance(value, list) else " ".join(value.split()) if isinstance(value, str) else value
                 )
                 if stored != value:
-                    session.run(f"MATCH {place} WHERE elementId(n) = $e SET n.{quoted(name)} = $v", e=n, v=stored).consume()
+                    session.run(f"MATCH {pattern} WHERE elementId(n) = $e SET n.{quoted(name)} = $v", e=n, v=stored).consume()
     for element, labels, properties in session.run("MATCH (n) RETURN elementId(n), labels(n), properties(n)").values():
         keys[element] = properties[KEY]
         graph.nodes[properties[KEY]] = tuple(sorted(labels)), {k: _plain(v) for k, v in properties.items()}
@@ -154,38 +154,40 @@ UGLY_TEXTS: Final = (
 
 
 def ugly() -> PropertyGraph:
-    """A graph of ugly names: keywords, blanks, quotes, other writing, properties with every type of value."""
+    """Return a graph of awkward names (keywords, blanks, quotes, other scripts), with properties of every type of
+    value.
+    """
     draw = random.Random(11)
     graph = PropertyGraph()
     labels = ["MATCH", "the `label`", "人", "It's"]
-    for at in range(36):
-        properties: dict[str, Value] = {KEY: f"k{at}"}
-        if at % 9:
-            properties["name"] = UGLY_TEXTS[at % len(UGLY_TEXTS)]
-        if at % 3:
+    for number in range(36):
+        properties: dict[str, Value] = {KEY: f"k{number}"}
+        if number % 9:
+            properties["name"] = UGLY_TEXTS[number % len(UGLY_TEXTS)]
+        if number % 3:
             properties["order by"] = draw.choice([-7, -1, 0, 1, 2, 3, 10, 100])
-        if at % 4:
+        if number % 4:
             properties["größe"] = draw.choice([-2.5, 0.25, 0.1, 1.5, 3.75, 12.125])
-        if at % 5:
+        if number % 5:
             properties["it's"] = draw.choice([1, "1", "one", 20, "20", -3, ""])
-        if at % 4 < 3:
-            # Not next to numbers, which are years for a time here.
+        if number % 4 < 3:
+            # No numbers among them, since a number would be compared with a time as a year.
             properties["when"] = draw.choice(["1999", datetime.date(2001, 1, 31), datetime.date(1999, 12, 31), "date"])
-        if at % 2:
-            properties["day"] = datetime.date(1990 + at, 1 + at % 12, 1 + at % 28)
-        if at % 6 in (1, 2, 4):
-            properties["is"] = at % 4 == 1
-        if at % 7 < 4:
+        if number % 2:
+            properties["day"] = datetime.date(1990 + number, 1 + number % 12, 1 + number % 28)
+        if number % 6 in (1, 2, 4):
+            properties["is"] = number % 4 == 1
+        if number % 7 < 4:
             properties["tags"] = sorted(draw.sample(["a", "b`", "ç", "d d", "null"], draw.randint(1, 4)))
-        graph.nodes[f"k{at}"] = tuple(sorted(draw.sample(labels, draw.choice([0, 1, 1, 1, 2])))), properties
-    seen: set[tuple[Any, ...]] = set()
+        graph.nodes[f"k{number}"] = tuple(sorted(draw.sample(labels, draw.choice([0, 1, 1, 1, 2])))), properties
+    used: set[tuple[Any, ...]] = set()
     for _ in range(90):
         start, end = draw.choice(list(graph.nodes)), draw.choice(list(graph.nodes))
         type_ = draw.choice(["RETURN", "liegt in", "`a`", "→"])
         since = {"since": draw.randrange(1990, 1996)} if draw.random() < 0.7 else {}
         note = {"the note": draw.choice(UGLY_TEXTS[:16])} if draw.random() < 0.4 else {}
-        if (same := (start, type_, end, str(since), str(note))) not in seen:
-            seen.add(same)
+        if (key := (start, type_, end, str(since), str(note))) not in used:
+            used.add(key)
             graph.relationships.append((start, type_, end, since | note))
     return graph
 
@@ -195,18 +197,18 @@ def ugly() -> PropertyGraph:
 
 @dataclass
 class Query:
-    """A text with its parameters; whether its rows are in order, and lists in them in an order that is open."""
+    """A query with its parameters; whether its rows are ordered, and the constructs it uses."""
 
     text: str
     parameters: dict[str, Any]
     ordered: bool
     forms: tuple[str, ...]
-    #: Rows are in the order of these columns alone.
+    #: The columns that determine the order of the rows.
     keys: tuple[int, ...] = ()
 
 
 class Maker:
-    """Random queries over a graph: what a variable is goes by its kind, "node", "rel", "path", or that of a value."""
+    """Random queries over a graph. A scope maps each variable to its kind: "node", "rel", "path", or that of a value."""
 
     def __init__(self, graph: PropertyGraph, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -218,7 +220,7 @@ class Maker:
         self.parameters: dict[str, Any] = {}
         self.forms: set[str] = set()
         self.names = 0
-        #: For each label the types that begin and end at its nodes.
+        #: The relationship types that begin and end at nodes of each label.
         self.ends = {"out": Counter[tuple[str, str]](), "in": Counter[tuple[str, str]]()}
         for start, type_, end, _ in graph.relationships:
             self.ends["out"].update((label, type_) for label in graph.nodes[start][0])
@@ -226,19 +228,21 @@ class Maker:
 
     @staticmethod
     def _kinds(all_properties: list[dict[str, Value]]) -> dict[str, dict[str, list[Value]]]:
-        """By the kind of their values the properties, each with its values."""
+        """Return the properties by the kind of their values, each with its values."""
         values: dict[str, list[Value]] = {}
         for properties in all_properties:
             for name, value in properties.items():
                 values.setdefault(name, []).append(value)
         names = {bool: "bool", int: "int", float: "float", str: "text", datetime.date: "date", list: "list"}
         kinds: dict[str, dict[str, list[Value]]] = {}
-        for name, some in sorted(values.items()):
-            types = {names[type(value)] for value in some}
+        for name, stored in sorted(values.items()):
+            types = {names[type(value)] for value in stored}
             if types <= {"int", "float"} and len(types) == 2:
                 types = {"float"}
             kind = types.pop() if len(types) == 1 else "mixed"
-            kinds.setdefault(kind, {})[name] = [one for value in some for one in (value if isinstance(value, list) else [value])]
+            kinds.setdefault(kind, {})[name] = [
+                item for value in stored for item in (value if isinstance(value, list) else [value])
+            ]
         return kinds
 
     def chance(self, share: float) -> bool:
@@ -251,7 +255,7 @@ class Maker:
     # -- literals
 
     def literal(self, value: Value) -> str:
-        """A value in the text, or a parameter."""
+        """Return a value as text in the query, or as a parameter."""
         if self.chance(0.15):
             self.forms.add("parameter")
             name = self.fresh("p")
@@ -267,34 +271,36 @@ class Maker:
         return repr(value)
 
     def known(self, kind: str) -> Value:
-        """A value of a kind that the graph has, or another."""
+        """Return a value of a kind, usually one in the graph."""
         draw = self.draw
-        some = [v for kinds in (self.of_nodes, self.of_relationships) for values in kinds.get(kind, {}).values() for v in values]
+        existing = [
+            v for kinds in (self.of_nodes, self.of_relationships) for values in kinds.get(kind, {}).values() for v in values
+        ]
         if kind == "text":
-            some = [one for one in some if len(one) < 40]
-        if some and self.chance(0.75):
-            return draw.choice(some)
-        other = {
+            existing = [text for text in existing if len(text) < 40]
+        if existing and self.chance(0.75):
+            return draw.choice(existing)
+        invented = {
             "int": draw.choice([-3, 0, 1, 2, 3, 7, 10]),
             "float": draw.choice([-1.5, 0.0, 0.5, 2.25, 10.0]),
             "text": draw.choice(UGLY_TEXTS),
             "date": datetime.date(draw.randrange(1990, 2024), draw.randint(1, 12), draw.randint(1, 28)),
             "bool": self.chance(0.5),
         }
-        return other[kind]
+        return invented[kind]
 
     # -- expressions
 
     def property(self, scope: dict[str, str], kind: str) -> str | None:
-        """A property, or variable, of a kind."""
-        options = [name for name, of in scope.items() if of == kind]
-        for name, of in scope.items():
-            kinds = self.of_nodes if of == "node" else self.of_relationships if of == "rel" else {}
+        """Return a property or a variable of a kind."""
+        options = [name for name, scope_kind in scope.items() if scope_kind == kind]
+        for name, scope_kind in scope.items():
+            kinds = self.of_nodes if scope_kind == "node" else self.of_relationships if scope_kind == "rel" else {}
             options += [f"{name}.{quoted(key)}" for key in kinds.get(kind, {}) if key != KEY or self.chance(0.1)]
         return self.draw.choice(options) if options else None
 
     def value(self, kind: str, scope: dict[str, str], depth: int = 2) -> str:
-        """An expression of a kind: int, float, text, date, bool, list (of texts), ints (a list)."""
+        """Return an expression of a kind: int, float, text, date, bool."""
         draw = self.draw
         if depth <= 0 or self.chance(0.45):
             return (self.property(scope, kind) if self.chance(0.8) else None) or self.leaf(kind)
@@ -396,7 +402,7 @@ class Maker:
         return self.literal(self.known(kind))
 
     def listed(self, scope: dict[str, str], depth: int) -> str:
-        """A list of texts."""
+        """Return a list of texts."""
         draw = self.draw
         self.forms.add("lists")
         prop = self.property(scope, "list")
@@ -429,7 +435,7 @@ class Maker:
         return draw.choice(options)()
 
     def test(self, scope: dict[str, str], depth: int = 2, *, local: bool = False) -> str:
-        """A condition; a `local` one is within a list expression, where no pattern may be about its variable."""
+        """Return a condition; a `local` one is within a list expression, where patterns cannot use its variable."""
         draw = self.draw
         kinds = [kind for kind in ("int", "float", "text", "date", "bool", "mixed") if self.property(scope, kind)] or [
             "int",
@@ -483,21 +489,21 @@ class Maker:
         return draw.choice(options)()
 
     def hop(self, node: str, other: str = "()", *, name: str = "") -> str:
-        """A pattern of one relationship from a node."""
+        """Return a pattern of one relationship from a node."""
         text = f"[{name}{self.typed()}]"
         return f"({node})" + self.draw.choice([f"-{text}->", f"-{text}->", f"<-{text}-", f"-{text}-"]) + other
 
     def typed(self) -> str:
         draw = self.draw
-        some = draw.sample(self.types, min(len(self.types), draw.choice([0, 1, 1, 1, 2])))
-        return ":" + "|".join(map(quoted, some)) if some else ""
+        types = draw.sample(self.types, min(len(self.types), draw.choice([0, 1, 1, 1, 2])))
+        return ":" + "|".join(map(quoted, types)) if types else ""
 
     def labelled(self) -> str:
         draw = self.draw
         if self.chance(0.5):
             return ""
-        one, other = quoted(draw.choice(self.labels)), quoted(draw.choice(self.labels))
-        return draw.choice([f":{one}"] * 5 + [f":{one}|{other}", f":{one}&{other}", f":!{one}"])
+        first, second = quoted(draw.choice(self.labels)), quoted(draw.choice(self.labels))
+        return draw.choice([f":{first}"] * 5 + [f":{first}|{second}", f":{first}&{second}", f":!{first}"])
 
     def pattern_test(self, node: str, scope: dict[str, str]) -> str:
         self.forms.add("pattern as condition")
@@ -522,34 +528,34 @@ class Maker:
     # -- clauses
 
     def inline(self) -> str:
-        """Properties in a pattern."""
+        """Return properties within a node pattern."""
         if self.chance(0.8):
             return ""
-        kind = self.draw.choice([one for one in ("int", "text") if one in self.of_nodes])
+        kind = self.draw.choice([kind_name for kind_name in ("int", "text") if kind_name in self.of_nodes])
         key = self.draw.choice(list(self.of_nodes[kind]))
         return f" {{{quoted(key)}: {self.literal(self.draw.choice(self.of_nodes[kind][key]))}}}"
 
     def match(self, scope: dict[str, str]) -> str:
-        """MATCH or OPTIONAL MATCH; the scope gets its variables."""
+        """Return MATCH or OPTIONAL MATCH; its variables are added to the scope."""
         draw = self.draw
-        before = [name for name, of in scope.items() if of == "node"]
+        known = [name for name, of in scope.items() if of == "node"]
         optional = bool(scope) and self.chance(0.4)
         new: dict[str, str] = {}
 
         def node() -> str:
-            some = before + [name for name, of in new.items() if of == "node"]
-            if some and self.chance(0.1):
-                return f"({draw.choice(some)})"
+            nodes = known + [name for name, of in new.items() if of == "node"]
+            if nodes and self.chance(0.1):
+                return f"({draw.choice(nodes)})"
             name = self.fresh("n")
             new[name] = "node"
             return f"({name}{self.labelled()}{self.inline()})"
 
-        # Begin at what is there, so that rows stay few.
-        text = f"({draw.choice(before)})" if before and self.chance(0.9) else node()
+        # Begin at a known node, so that there are few rows.
+        text = f"({draw.choice(known)})" if known and self.chance(0.9) else node()
         prefix = ""
         k = draw.random()
         if k < 0.68:
-            for _ in range(draw.choice([0, 1, 1, 1, 2]) if not before else draw.choice([1, 1, 2])):
+            for _ in range(draw.choice([0, 1, 1, 1, 2]) if not known else draw.choice([1, 1, 2])):
                 name = ""
                 if self.chance(0.4):
                     name = self.fresh("r")
@@ -564,14 +570,14 @@ class Maker:
         elif k < 0.9:
             self.forms.add("variable length")
             edge = f"[{self.typed()}*{draw.choice(['1..2', '2', '0..1', '1..3', '..2'])}]"
-            if not before:
+            if not known:
                 new.clear()
                 text = f"({self.anchor(new)})"
             if self.chance(0.3):
                 self.forms.add("quantified path")
                 quantifier = draw.choice(["{1,2}", "{2}", "{0,1}", "{1,3}"])
-                bare = f"[{self.typed()}]"
-                text += draw.choice([f"-{bare}->{quantifier}", f"<-{bare}-{quantifier}", f"-{bare}-{quantifier}"]) + node()
+                step = f"[{self.typed()}]"
+                text += draw.choice([f"-{step}->{quantifier}", f"<-{step}-{quantifier}", f"-{step}-{quantifier}"]) + node()
             else:
                 text += draw.choice([f"-{edge}->", f"<-{edge}-", f"-{edge}-"]) + node()
             if self.chance(0.3):
@@ -587,7 +593,7 @@ class Maker:
     def anchor(self, new: dict[str, str]) -> str:
         name = self.fresh("n")
         new[name] = "node"
-        kind = self.draw.choice([one for one in ("text", "int") if one in self.of_nodes])
+        kind = self.draw.choice([kind_name for kind_name in ("text", "int") if kind_name in self.of_nodes])
         key = self.draw.choice(list(self.of_nodes[kind]))
         return f"{name} {{{quoted(key)}: {self.literal(self.draw.choice(self.of_nodes[kind][key]))}}}"
 
@@ -601,11 +607,11 @@ class Maker:
         text = f"MATCH ({first}), ({second}) WHERE {a} <> {b} MATCH {path} = "
         scope |= new
         if self.chance(0.5):
-            # Which of the shortest is open.
+            # The query leaves open which of the shortest paths is returned.
             length = self.fresh("i")
             scope[length] = "int"
-            kept = ", ".join(name for name in scope if name != length)
-            return f"{text}shortestPath(({a}){arrow}({b})) WITH {kept}, length({path}) AS {length}"
+            others = ", ".join(name for name in scope if name != length)
+            return f"{text}shortestPath(({a}){arrow}({b})) WITH {others}, length({path}) AS {length}"
         scope[path] = "path"
         return f"{text}allShortestPaths(({a}){arrow}({b}))"
 
@@ -644,7 +650,7 @@ class Maker:
         return f"CALL ({node}) {{ {body} }}"
 
     def aggregate(self, scope: dict[str, str], kind: str | None = None) -> tuple[str, str]:
-        """An aggregate, and the kind of its values."""
+        """Return an aggregate and the kind of its values."""
         draw = self.draw
         kind = kind or draw.choice(["int", "float", "text", "date"])
         value = self.property(scope, kind) if self.chance(0.8) else None
@@ -672,23 +678,23 @@ class Maker:
         return text, of
 
     def items(self, scope: dict[str, str], number: int, *, aggregated: bool) -> list[tuple[str, str]]:
-        """Columns and their kinds."""
+        """Return columns and their kinds."""
         draw = self.draw
-        found: list[tuple[str, str]] = []
+        columns: list[tuple[str, str]] = []
         for _ in range(number):
             k = draw.random()
-            whole = list(scope.items())
-            if k < 0.3 and whole:
-                found.append(draw.choice(whole))
+            variables = list(scope.items())
+            if k < 0.3 and variables:
+                columns.append(draw.choice(variables))
             elif k < 0.9 or aggregated:
                 kind = draw.choice(["int", "float", "text", "date", "bool"])
-                found.append((self.value(kind, scope), kind))
+                columns.append((self.value(kind, scope), kind))
             else:
-                found.append(self.odd(scope))
-        return found
+                columns.append(self.odd(scope))
+        return columns
 
     def odd(self, scope: dict[str, str]) -> tuple[str, str]:
-        """Maps, lists, comprehensions, subqueries."""
+        """Return a map, list, comprehension or subquery, and its kind."""
         draw = self.draw
         nodes = [name for name, of in scope.items() if of == "node"]
         relationships = [name for name, of in scope.items() if of == "rel"]
@@ -718,109 +724,112 @@ class Maker:
                 lambda: (f"size(keys({node}))", "int"),
             ]
         if relationships:
-            one = draw.choice(relationships)
-            options += [lambda: (f"type({one})", "text"), lambda: (f"{draw.choice(['startNode', 'endNode'])}({one})", "node")]
-        if paths:
-            one = draw.choice(paths)
+            variable = draw.choice(relationships)
             options += [
-                lambda: (f"length({one})", "int"),
-                lambda: (f"size(nodes({one}))", "int"),
-                lambda: (f"[x IN nodes({one}) | x.{KEY}]", "list"),
-                lambda: (f"[x IN relationships({one}) | type(x)]", "list"),
+                lambda: (f"type({variable})", "text"),
+                lambda: (f"{draw.choice(['startNode', 'endNode'])}({variable})", "node"),
+            ]
+        if paths:
+            variable = draw.choice(paths)
+            options += [
+                lambda: (f"length({variable})", "int"),
+                lambda: (f"size(nodes({variable}))", "int"),
+                lambda: (f"[x IN nodes({variable}) | x.{KEY}]", "list"),
+                lambda: (f"[x IN relationships({variable}) | type(x)]", "list"),
             ]
         text, kind = draw.choice(options)()
         self.forms.add({"[": "comprehension", "C": "COLLECT { }", "{": "map"}.get(text[0], "functions of nodes and paths"))
         return text, kind
 
-    #: What `ORDER BY` gives one order everywhere.
+    #: The kinds of values with the same order in every engine.
     ORDERED: Final = ("int", "float", "text", "date", "bool")
 
     def ordering(self, columns: list[tuple[str, str, str]]) -> tuple[str, tuple[int, ...], bool]:
-        """ORDER BY and what is behind it: the text, the columns by which rows are in order, and whether by all of them."""
+        """Return ORDER BY with SKIP and LIMIT, the columns that determine the order, and whether these are all columns."""
         draw = self.draw
-        able = [at for at, (_, _, kind) in enumerate(columns) if kind in self.ORDERED]
-        if not able or self.chance(0.55):
+        sortable = [column for column, (_, _, kind) in enumerate(columns) if kind in self.ORDERED]
+        if not sortable or self.chance(0.55):
             return "", (), False
-        whole = len(able) == len(columns)
-        some = draw.sample(able, len(able) if whole and self.chance(0.6) else draw.randint(1, len(able)))
-        text = " ORDER BY " + ", ".join(columns[at][0] + draw.choice(["", " DESC", " ASC"]) for at in some)
+        all_sortable = len(sortable) == len(columns)
+        chosen = draw.sample(sortable, len(sortable) if all_sortable and self.chance(0.6) else draw.randint(1, len(sortable)))
+        text = " ORDER BY " + ", ".join(columns[column][0] + draw.choice(["", " DESC", " ASC"]) for column in chosen)
         self.forms.add("ORDER BY")
-        if len(some) == len(columns):
+        if len(chosen) == len(columns):
             if self.chance(0.3):
                 text += f" SKIP {draw.choice([0, 1, 3])}"
             if self.chance(0.5):
                 self.forms.add("LIMIT")
                 text += f" LIMIT {draw.choice([0, 1, 3, 10])}"
-        return text, tuple(some), len(some) == len(columns)
+        return text, tuple(chosen), len(chosen) == len(columns)
 
     def projection(self, scope: dict[str, str], word: str) -> tuple[str, list[tuple[str, str, str]], tuple[int, ...], bool]:
-        """WITH or RETURN: text, columns, the order."""
+        """Return a WITH or RETURN clause, its columns, and the order."""
         draw = self.draw
         aggregated = self.chance(0.4)
-        found = self.items(scope, draw.choice([0, 1, 1, 2]) if aggregated else draw.choice([1, 2, 2, 3]), aggregated=aggregated)
+        items = self.items(scope, draw.choice([0, 1, 1, 2]) if aggregated else draw.choice([1, 2, 2, 3]), aggregated=aggregated)
         if aggregated:
-            found += [self.aggregate(scope) for _ in range(draw.choice([1, 1, 2]))]
+            items += [self.aggregate(scope) for _ in range(draw.choice([1, 1, 2]))]
         if word == "WITH":
-            # A node or two to go on from.
-            found += [(name, of) for name, of in scope.items() if of == "node" and (name, of) not in found][
+            # A node from which the query can go on.
+            items += [(name, of) for name, of in scope.items() if of == "node" and (name, of) not in items][
                 : 0 if aggregated and self.chance(0.5) else 1
             ]
-        columns, taken = [], set()
-        for text, kind in found:
+        columns, used = [], set()
+        for text, kind in items:
             name = text if text in scope else self.fresh("c")
-            if name not in taken:
-                taken.add(name)
+            if name not in used:
+                used.add(name)
                 columns.append((name, text, kind))
         distinct = draw.choice(["", "", "", "DISTINCT "])
-        order, keys, whole = self.ordering(columns)
-        listed = ", ".join(text if name == text else f"{text} AS {name}" for name, text, _ in columns)
-        return f"{word} {distinct}{listed}{order}", columns, keys, whole
+        order, keys, is_total = self.ordering(columns)
+        projected = ", ".join(text if name == text else f"{text} AS {name}" for name, text, _ in columns)
+        return f"{word} {distinct}{projected}{order}", columns, keys, is_total
 
     def single(self) -> tuple[str, list[tuple[str, str, str]], tuple[int, ...], bool]:
-        """Clauses to the last RETURN."""
+        """Return the clauses up to the last RETURN."""
         draw = self.draw
         scope: dict[str, str] = {}
         clauses = [self.match(scope)] if self.chance(0.95) else [self.unwind(scope)]
         for _ in range(draw.choice([0, 0, 0, 1, 1, 2])):
-            make = draw.choice(["match", "match", "unwind", "call", "with", "with"])
-            if make == "match":
+            clause = draw.choice(["match", "match", "unwind", "call", "with", "with"])
+            if clause == "match":
                 clauses.append(self.match(scope))
                 self.forms.add("OPTIONAL MATCH" if clauses[-1].startswith("OPT") else "MATCH")
-            elif make == "unwind":
+            elif clause == "unwind":
                 clauses.append(self.unwind(scope))
-            elif make == "call":
+            elif clause == "call":
                 clauses.append(self.call(scope))
             else:
                 self.forms.add("WITH")
                 text, columns, _, _ = self.projection(scope, "WITH")
                 scope = {name: kind for name, _, kind in columns}
                 clauses.append(text + self.where(scope, 0.4, 1))
-        text, columns, keys, whole = self.projection(scope, "RETURN")
-        return " ".join([*clauses, text]), columns, keys, whole
+        text, columns, keys, is_total = self.projection(scope, "RETURN")
+        return " ".join([*clauses, text]), columns, keys, is_total
 
     def query(self) -> Query:
-        """The next query."""
+        """Return the next query."""
         self.parameters, self.forms, self.names = {}, set(), 0
-        text, columns, keys, whole = self.single()
+        text, columns, keys, is_total = self.single()
         if self.chance(0.06):
             self.forms.add("UNION")
             names = [name for name, _, _ in columns]
-            other, more, _, _ = self.single()
-            if len(more) == len(columns) and "ORDER BY" not in text + other:
-                for at, (name, written, _) in enumerate(more):
-                    ends = f"{written} AS {name}" if name != written else name
+            other, other_columns, _, _ = self.single()
+            if len(other_columns) == len(columns) and "ORDER BY" not in text + other:
+                for column, (name, expression, _) in enumerate(other_columns):
+                    projected = f"{expression} AS {name}" if name != expression else name
                     head, _, tail = other.rpartition("RETURN ")
-                    tail = tail.replace(ends, f"{written} AS {names[at]}", 1)
+                    tail = tail.replace(projected, f"{expression} AS {names[column]}", 1)
                     other = f"{head}RETURN {tail}"
-                text, keys, whole = f"{text} UNION {self.draw.choice(['', 'ALL '])}{other}", (), False
-        return Query(text, dict(self.parameters), whole, tuple(sorted(self.forms)), keys)
+                text, keys, is_total = f"{text} UNION {self.draw.choice(['', 'ALL '])}{other}", (), False
+        return Query(text, dict(self.parameters), is_total, tuple(sorted(self.forms)), keys)
 
 
-# -- What engines answer -----------------------------------------------------------------------------
+# -- Rows of engines ---------------------------------------------------------------------------------
 
 
 def common(value: Any, keys: dict[str, str] | None = None) -> Any:
-    """A value of any engine as tuples that compare; `keys` has the nodes of Neo4j by their element ids."""
+    """Return a value of any engine as comparable tuples; `keys` maps element ids of Neo4j to node keys."""
     if value is None:
         return ("null",)
     if isinstance(value, bool):
@@ -837,8 +846,8 @@ def common(value: Any, keys: dict[str, str] | None = None) -> Any:
         return ("node", value.id)
     if isinstance(value, Evidence):
         properties: dict[str, set[str]] = {}
-        for key, one in value.qualifiers:
-            properties.setdefault(key, set()).add(repr(common(one)))
+        for key, item in value.qualifiers:
+            properties.setdefault(key, set()).add(repr(common(item)))
         return (
             "rel",
             value.subject.id,
@@ -849,32 +858,32 @@ def common(value: Any, keys: dict[str, str] | None = None) -> Any:
     if isinstance(value, PathTerm):
         return ("path", *map(common, value.entities), *map(common, value.statements))
     if isinstance(value, dict):
-        return ("map", *sorted((key, common(one, keys)) for key, one in value.items()))
+        return ("map", *sorted((key, common(item, keys)) for key, item in value.items()))
     if hasattr(value, "start_node"):
         if hasattr(value, "nodes") and type(value).__name__ == "Path":
-            return ("path", *(common(one, keys) for one in (*value.nodes, *value.relationships)))
-        made = {k: {repr(common(one)) for one in (v if isinstance(v, list) else [v])} for k, v in value.items()}
-        start, end = ((keys or {}).get(one.element_id) for one in value.nodes)
-        return ("rel", start, value.type, end, tuple(sorted((k, tuple(sorted(v))) for k, v in made.items())))
+            return ("path", *(common(item, keys) for item in (*value.nodes, *value.relationships)))
+        texts = {k: {repr(common(item)) for item in (v if isinstance(v, list) else [v])} for k, v in value.items()}
+        start, end = ((keys or {}).get(item.element_id) for item in value.nodes)
+        return ("rel", start, value.type, end, tuple(sorted((k, tuple(sorted(v))) for k, v in texts.items())))
     if hasattr(value, "labels"):
         return ("node", value[KEY])
     if isinstance(value, list | tuple) and not isinstance(value, temporal.Duration) and not hasattr(value, "months"):
-        return ("list", *(common(one, keys) for one in value))
+        return ("list", *(common(item, keys) for item in value))
     if hasattr(value, "iso_format"):
         return ("time", value.iso_format())
     return ("time", str(value))
 
 
 def loosened(value: Any) -> Any:
-    """Lists without their order."""
+    """Return a value with the order of its lists removed."""
     if isinstance(value, tuple) and value and value[0] in ("list", "map"):
-        inner = [loosened(one) if value[0] == "list" else (one[0], loosened(one[1])) for one in value[1:]]
+        inner = [loosened(item) if value[0] == "list" else (item[0], loosened(item[1])) for item in value[1:]]
         return (value[0], *sorted(inner, key=repr)) if value[0] == "list" else (value[0], *inner)
     return value
 
 
 def agree(query: Query, left: list[list[Any]], right: list[list[Any]]) -> bool:
-    """Whether rows are the same, as far as the query determines them."""
+    """Return whether rows are the same, as far as the query determines them."""
     if (
         "collect(" in query.text
         or "COLLECT" in query.text
