@@ -138,7 +138,7 @@ def _told(items: Iterable[Item], words: list[str]) -> dict[str, int]:
     for item in items:
         family = inverse.get(item.family, item.family) if turns[item.kind] else item.family
         doubt[family] = doubt.get(family, 1000) * (1000 - item.weight) // 1000
-    return {family: 1000 - left for family, left in doubt.items()}
+    return {family: 1000 - remaining for family, remaining in doubt.items()}
 
 
 @lru_cache(4096)
@@ -247,17 +247,17 @@ class Names:
 
     def _meant(self, word: str) -> dict[str, int]:
         """Return the stems of names that a word of a phrase means, with how much each counts."""
-        own = stem(word)
-        if own in self._counts:
-            return {own: STRONG // self._counts[own]}
+        word_stem = stem(word)
+        if word_stem in self._counts:
+            return {word_stem: STRONG // self._counts[word_stem]}
         similar = {
             other: BEGINS // count
             for other, count in self._counts.items()
-            if min(len(own), len(other)) >= _STEM and (own.startswith(other) or other.startswith(own))
+            if min(len(word_stem), len(other)) >= _STEM and (word_stem.startswith(other) or other.startswith(word_stem))
         }
         if similar or len(word) < _LONG:
             return similar
-        return {other: STRONG // count for other, count in self._counts.items() if _one_wrong(own, other)}
+        return {other: STRONG // count for other, count in self._counts.items() if _one_wrong(word_stem, other)}
 
 
 def _one_wrong(one: str, other: str) -> bool:

@@ -60,8 +60,8 @@ def _match(
     details: dict[str, Any] = {"program": program, "warnings": warnings, "index": index, "limit": limit}
     source = terms or TextTerms.of(snapshot, encoder)
     if isinstance(source, TextTerms):
-        known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
-        source.prepare(known, [edge.relation for edge in pattern.edges if edge.known])
+        known_texts = [node.text for node in pattern.nodes[: pattern.things] if node.known]
+        source.prepare(known_texts, [edge.relation for edge in pattern.edges if edge.known])
     first = prepare(snapshot, pattern, checked_options, source, warnings)
 
     def price(form: Pattern) -> Problem:

@@ -70,10 +70,10 @@ def check_matches(
 
 
 def _check(found: PatternAnswer, evidence: Sequence[Evidence] | None, encoder: Encoder | str | None) -> Checked:
-    given = found.evidence if evidence is None else evidence
+    statements = found.evidence if evidence is None else evidence
     own_facts = set(map(repr, found.evidence))
-    differing = [f"no evidence of this answer: {fact}" for fact in given if repr(fact) not in own_facts]
-    snapshot = built(items(given))
+    differing = [f"no evidence of this answer: {fact}" for fact in statements if repr(fact) not in own_facts]
+    snapshot = built(items(statements))
     terms = TextTerms.of(snapshot, encoder)
     if terms.id != found.encoder:
         raise OptionError(f"the distances come from the encoder {found.encoder!r}", hint="give it: check(encoder=...)")
@@ -99,7 +99,7 @@ def _check(found: PatternAnswer, evidence: Sequence[Evidence] | None, encoder: E
     notes = [_RESTS]
     if len(found) > len(found.shown):
         notes.append(f"{len(found) - len(found.shown)} more subgraphs are not shown, and their statements are not in the evidence")
-    return Checked(not (missing or differing), False, len(given), tuple(missing), tuple(differing), notes=tuple(notes))
+    return Checked(not (missing or differing), False, len(statements), tuple(missing), tuple(differing), notes=tuple(notes))
 
 
 def _ranked(solution: Solution) -> tuple[Any, ...]:

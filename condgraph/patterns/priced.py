@@ -119,7 +119,7 @@ def prepare(snapshot: Snapshot, pattern: Pattern, options: MatchOptions, terms: 
 def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Terms, warnings: list[str]) -> Problem:
     """Price a pattern for a graph with known nodes and predicates; what a user should know is added to `warnings`."""
     graph = names.graph
-    excluded = {node: _numbers(names, given) for node, given in options.distinct_from}
+    excluded = {node: _numbers(names, excluded_names) for node, excluded_names in options.distinct_from}
     allowed = _types(names, pattern, options, terms, warnings)
     domains = []
     for number, node in enumerate(pattern.nodes[: pattern.things]):

@@ -336,22 +336,22 @@ def counts(connection: Connection, warnings: list[str] | None = None) -> Counts:
         nodes, relationships = _counted(connection)
     labels = {row["label"]: row["count"] for row in nodes if "label" in row}
     types: Counter[str] = Counter()
-    own = Counter[str]()
+    own_types = Counter[str]()
     for row in relationships:
         if "relationshipType" not in row:
             continue
         if row.get("startLabel") in OWN:
             if own_only(row["startLabel"]):
-                own[row["relationshipType"]] += row["count"]
+                own_types[row["relationshipType"]] += row["count"]
         elif "startLabel" not in row and "endLabel" not in row:
             types[row["relationshipType"]] += row["count"]
     total = next((row["count"] for row in nodes if "label" not in row), 0)
     foreign = {label: count for label, count in carried.others(connection, labels).items() if count and label not in OWN}
-    kept = {name: count - own[name] for name, count in types.items() if count - own[name] > 0}
+    foreign_types = {name: count - own_types[name] for name, count in types.items() if count - own_types[name] > 0}
     total -= sum(count for label, count in labels.items() if label in OWN and own_only(label))
-    plain = json.dumps([sorted(foreign.items()), sorted(kept.items()), total])
-    mark = hashlib.sha256(plain.encode()).hexdigest()[:16]
-    return Counts(dict(sorted(foreign.items())), dict(sorted(kept.items())), total, sum(kept.values()), mark)
+    serialised = json.dumps([sorted(foreign.items()), sorted(foreign_types.items()), total])
+    mark = hashlib.sha256(serialised.encode()).hexdigest()[:16]
+    return Counts(dict(sorted(foreign.items())), dict(sorted(foreign_types.items())), total, sum(foreign_types.values()), mark)
 
 
 def _statistics(connection: Connection) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -626,7 +626,7 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
                 name = properties.BYTES
             types[name] += row["count"]
         texts = tuple(text for row in rows for text in row["texts"])
-        whole = tuple(text for row in rows for text in row["whole"])
+        integers = tuple(text for row in rows for text in row["whole"])
         distinct, longest = sum(row["distinct"] for row in rows), max(row["longest"] for row in rows)
         result.append(
             PropertySample(
@@ -635,7 +635,7 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
                     sampled,
                     tuple(sorted(types.items(), key=lambda item: (-item[1], item[0]))),
                     texts,
-                    whole,
+                    integers,
                     distinct,
                     longest,
                 ),

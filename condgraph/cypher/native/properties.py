@@ -123,10 +123,10 @@ class PropertyCell(Cell):
 
     def tested(self, name: Field) -> str:
         """Return the property itself if it has a single type, since a comparison with another type gives null."""
-        own = self._own
-        if own and own <= NUMBERS and not self._infinite and name in ("number", "unit"):
+        own_types = self._own
+        if own_types and own_types <= NUMBERS and not self._infinite and name in ("number", "unit"):
             return self._held if name == "number" else "'1'"
-        if own == {"STRING"} and name == "key" and not self._property.untidy:
+        if own_types == {"STRING"} and name == "key" and not self._property.untidy:
             return self._held
         return self.field(name)
 
@@ -135,8 +135,8 @@ class PropertyCell(Cell):
 
         It is None if values have several types, or if the bounds are too far away for the driver.
         """
-        own = self._own
-        if len(own) != 1 or not own <= TIMES:
+        own_types = self._own
+        if len(own_types) != 1 or not own_types <= TIMES:
             return None
         sides = {
             "=": ((">=", value.start, True), ("<", value.end, False)),
@@ -147,7 +147,7 @@ class PropertyCell(Cell):
             ">=": ((">=", value.start, True),),
         }[operator]
         try:
-            bounds = [(sign, _bound(seconds, up, next(iter(own)))) for sign, seconds, up in sides]
+            bounds = [(sign, _bound(seconds, up, next(iter(own_types)))) for sign, seconds, up in sides]
         except OverflowError:
             return None
         tests = [f"{self._held} {sign} {parameter(bound)}" for sign, bound in bounds]
@@ -177,8 +177,8 @@ def lean(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str] |
         number = test
         if "FLOAT" in types:
             test = f"CASE WHEN {number} THEN {held} - {held} = 0 ELSE false END"
-            whole = f"CASE WHEN {number} THEN abs({held}) < 1e15 AND {held} = toInteger({held}) ELSE false END"
-            text = f"CASE WHEN {whole} THEN toString(toInteger({held})) ELSE {text} END"
+            is_whole = f"CASE WHEN {number} THEN abs({held}) < 1e15 AND {held} = toInteger({held}) ELSE false END"
+            text = f"CASE WHEN {is_whole} THEN toString(toInteger({held})) ELSE {text} END"
         return {
             "kind": f"CASE WHEN {test} THEN 'quantity' ELSE 'text' END",
             "text": text,
@@ -242,8 +242,10 @@ def ranks_of(text: str) -> str:
     """Return the numbers of a text that begins with one, else null."""
     digits = "['0','1','2','3','4','5','6','7','8','9','.',',']"
     spaced = f"reduce(t = '', c IN split({text}, '') | t + CASE WHEN c IN {digits} THEN c ELSE ' ' END)"
-    whole = r"x =~ '\\d{1,3}(,\\d{3})+(\\.\\d+)?[.,]?'"
-    words = f"reduce(ws = [], x IN split({spaced}, ' ') | ws + CASE WHEN {whole} THEN [replace(x, ',', '')] ELSE split(x, ',') END)"
+    grouped = r"x =~ '\\d{1,3}(,\\d{3})+(\\.\\d+)?[.,]?'"
+    words = (
+        f"reduce(ws = [], x IN split({spaced}, ' ') | ws + CASE WHEN {grouped} THEN [replace(x, ',', '')] ELSE split(x, ',') END)"
+    )
     return (
         f"CASE WHEN size({text}) <= {_RANKED} AND {text} =~ '{_LEADING}' "
         f"THEN [w IN {words} WHERE toFloatOrNull(w) IS NOT NULL | toFloat(w)] END"

@@ -169,11 +169,11 @@ class _Key:
 
     def _nodes(self) -> tuple[NodeType, ...]:
         sampled_labels = [node.label for node in self._mapping.nodes if node.beyond]
-        known = {node.label: node for node in self._mapping.nodes}
+        node_of = {node.label: node for node in self._mapping.nodes}
         rows, groups = dict[tuple[tuple[str, ...], str], dict[str, Any]](), introspect.Groups()
         for match in self._matches(sampled_labels):
             for row in self._rows(match, "labels(n)", "n"):
-                labels = [label for label in row["of"] or [""] if label in known]
+                labels = [label for label in row["of"] or [""] if label in node_of]
                 # A node with two of the labels matches under each.
                 rows[tuple(labels), row["type"]] = row
                 for label in labels:
@@ -181,8 +181,8 @@ class _Key:
         result = dict[str, Property]()
         for label in sampled_labels:
             if label_rows := [row for (labels, _), row in rows.items() if label in labels]:
-                result[label] = self._property(self._property_of(known[label]), label_rows, known[label].count, label)
-        for node in known.values():
+                result[label] = self._property(self._property_of(node_of[label]), label_rows, node_of[label].count, label)
+        for node in node_of.values():
             # A label that is wholly in its sample is read like the labels that it occurs together with.
             if node.label not in result and groups.of(node.label) in {groups.of(label) for label in result}:
                 result.update((node.label, prop) for prop in node.properties if prop.key == self._key)
@@ -200,9 +200,9 @@ class _Key:
 
     def _property_of(self, of: NodeType | RelationshipType) -> Property:
         properties = of.properties if isinstance(of, NodeType) else of.qualifiers
-        known = next((prop for prop in properties if prop.key == self._key), None)
+        sampled = next((prop for prop in properties if prop.key == self._key), None)
         # Nobody has checked whether a property outside the sample has an index.
-        return Property(self._key, self._key, (), 0) if known is None else known
+        return Property(self._key, self._key, (), 0) if sampled is None else sampled
 
     def _with(self, node: NodeType, prop: Property) -> NodeType:
         longest = self._longest.get(node.label, 0)
@@ -290,8 +290,8 @@ class _Key:
 
 def _put(properties: Sequence[Property], prop: Property) -> tuple[Property, ...]:
     """Return properties with one added in key order, replacing the one with the same key."""
-    remaining = [known for known in properties if known.key != prop.key]
-    return tuple(sorted([*remaining, prop], key=lambda known: known.key))
+    remaining = [other for other in properties if other.key != prop.key]
+    return tuple(sorted([*remaining, prop], key=lambda item: item.key))
 
 
 def named_in(stated: dict[str, Any], mapping: Mapping) -> list[str]:

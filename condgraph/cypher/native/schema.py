@@ -91,8 +91,8 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         sizes[predicate] = sizes.get(predicate, 0) + relationship.count
         starts = {start for start, _, _ in relationship.ends}
         ends = {end for _, end, _ in relationship.ends}
-        for of, labels in zip(ends_of.setdefault(predicate, (set(), set())), (starts, ends), strict=True):
-            of.update(places[label] for label in labels if label in places)
+        for end_places, labels in zip(ends_of.setdefault(predicate, (set(), set())), (starts, ends), strict=True):
+            end_places.update(places[label] for label in labels if label in places)
         degrees[predicate] = [
             round(max(1.0, relationship.count / max(1, sum(counts.get(label, 0) for label in labels))), 1)
             for labels in (starts, ends)
@@ -114,12 +114,12 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "sources": [SOURCE],
         "classes": classes,
         "ends": {
-            name: [sorted(of) for of in pair]
+            name: [sorted(end_places) for end_places in pair]
             for name, pair in ends_of.items()
             if name not in unknown and (name in counted or all(places[label] in pair[0] for label in sampled_labels))
         },
-        "on": {key: {name: _listed(found) for name, found in owners.items() if found} for key, owners in on.items()},
-        "predicates": {name: [0] for name in sorted({*relations, *(name for name, found in attributes.items() if found)})},
+        "on": {key: {name: _listed(kinds) for name, kinds in owners.items() if kinds} for key, owners in on.items()},
+        "predicates": {name: [0] for name in sorted({*relations, *(name for name, kinds in attributes.items() if kinds)})},
         "tables": [],
         "tabular": [],
         "temporal": has_times,
@@ -134,7 +134,14 @@ def _described(mapping: Mapping) -> dict[str, Any]:
         "single": sorted(members),
         "several": {
             "attributes": sorted({prop.predicate for node in mapping.nodes for prop in node.properties if _has_lists(prop)}),
-            "qualifiers": sorted({named(of, prop) for of in mapping.relationships for prop in of.qualifiers if _has_lists(prop)}),
+            "qualifiers": sorted(
+                {
+                    named(relationship, prop)
+                    for relationship in mapping.relationships
+                    for prop in relationship.qualifiers
+                    if _has_lists(prop)
+                }
+            ),
         },
     }
 
@@ -254,8 +261,8 @@ def _values(found: Counter[tuple[str, str]]) -> list[list[Any]]:
 def _ends(found: list[Counter[int]]) -> Ends:
     starts = np.zeros(len(found) + 1, np.int64)
     kinds, counts = list[int](), list[int]()
-    for number, of in enumerate(found, 1):
-        for kind, count in sorted(of.items(), key=lambda item: (-item[1], item[0])):
+    for number, kind_counts in enumerate(found, 1):
+        for kind, count in sorted(kind_counts.items(), key=lambda item: (-item[1], item[0])):
             kinds.append(kind)
             counts.append(count)
         starts[number] = len(kinds)

@@ -194,7 +194,7 @@ class NativeNames:
 
     def name_of(self, ident: str) -> str | None:
         """Return the name of the node or concept with this id, or None if there is none."""
-        concept = next((name for name, known in self._schema.concept_ids().items() if known == ident), None)
+        concept = next((name for name, concept_ident in self._schema.concept_ids().items() if concept_ident == ident), None)
         if concept is not None:
             return concept
         result = " ".join(self._layout.by_id("e", "= $key"))
@@ -429,8 +429,8 @@ class NativeStore(CypherStore):
 
     def closer(self, keys: Callable[[Mapping], Collection[str]]) -> bool:
         """Count the properties of some keys over the whole database; tell whether that changes anything."""
-        before = self.mapping
-        return self._look_closer is not None and self._look_closer(keys) is not before
+        previous = self.mapping
+        return self._look_closer is not None and self._look_closer(keys) is not previous
 
     def answer(self, request: Request) -> Neo4jAnswer:
         """Answer as other stores do; if rows are cut without an order, return some of them. See `native.first_rows`."""

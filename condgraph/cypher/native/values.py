@@ -397,8 +397,8 @@ def _duration(text: str) -> Quantity | None:
     if value is None or value.unit != SECOND:
         return value
     # The same float as the server's, which adds whole seconds and nanoseconds.
-    whole, part = divmod(Fraction(str(value.number)), 1)
-    return _seconds(whole, int(part * 10**9), SECOND)
+    seconds, fraction = divmod(Fraction(str(value.number)), 1)
+    return _seconds(seconds, int(fraction * 10**9), SECOND)
 
 
 def _temporal(type_name: str, text: str) -> Time | Quantity | None:
@@ -521,11 +521,11 @@ class _Fields:
     def _before(self, cells: dict[Field, str]) -> dict[Field, str]:
         """Return the fields of the last day or second before a time, for an excluded end as in `row_times`."""
         start, day = cells["start"], f"{cells['precision']} = {int(Precision.DAY)}"
-        before = f"{start} - CASE WHEN {day} THEN {DAY_SECONDS} ELSE 1 END"
+        last_moment = f"{start} - CASE WHEN {day} THEN {DAY_SECONDS} ELSE 1 END"
         shown = f"CASE WHEN {day} THEN ltrim(toString(date(s)), '+') ELSE replace(toString(s), 'Z', '') END"
-        text = f"coalesce(head([s IN [datetime({{epochSeconds: {before}}})] WHERE s IS NOT NULL | {shown}]), {cells['text']})"
+        text = f"coalesce(head([s IN [datetime({{epochSeconds: {last_moment}}})] WHERE s IS NOT NULL | {shown}]), {cells['text']})"
         shifted: dict[Field, str] = {
-            "start": before,
+            "start": last_moment,
             "end": start,
             "precision": f"CASE WHEN {day} THEN {int(Precision.DAY)} WHEN {start} IS NOT NULL THEN {int(Precision.SECOND)} END",
             "text": text,
@@ -650,8 +650,8 @@ def _meets(test: str | None, types: frozenset[str]) -> bool:
 
 def number_text(number: str) -> str:
     """Return a float as text, almost as it prints: whole numbers have no point."""
-    whole = f"abs({number}) < 1e15 AND {number} = toInteger({number})"
-    return f"CASE WHEN {whole} THEN toString(toInteger({number})) ELSE toString({number}) END"
+    is_whole = f"abs({number}) < 1e15 AND {number} = toInteger({number})"
+    return f"CASE WHEN {is_whole} THEN toString(toInteger({number})) ELSE toString({number}) END"
 
 
 #: The float above the largest integer.

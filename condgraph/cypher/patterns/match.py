@@ -125,8 +125,8 @@ class CandidateSearch:
         parameters = {"name": vectors.index_name(self._store.name), "k": k, "vector": query_vector.tolist(), "key": index_key(text)}
         rows = self.ask(search.tally, (_NEAR if query_vector.any() else _SAME) + query, **parameters)
         size = 4 * self.encoder.dimension
-        known = {row[0]: np.frombuffer(row[2], "<f4") for row in rows if row[2] is not None and len(row[2]) == size}
-        return rows, exact_distances(self.encoder, vector, [row[0] for row in rows], known)
+        vector_of = {row[0]: np.frombuffer(row[2], "<f4") for row in rows if row[2] is not None and len(row[2]) == size}
+        return rows, exact_distances(self.encoder, vector, [row[0] for row in rows], vector_of)
 
 
 class _Search:
@@ -269,13 +269,13 @@ class Neo4jPatterns:
 
     def _encoder(self, encoder: Encoder | str | None) -> tuple[Encoder, bool]:
         """Return the encoder to use, and whether the server has its vectors; raises `EncoderMismatchError` naming both."""
-        about = index_of(self._store.connection, self._store.name)
-        if about is None or (encoder is not None and isinstance(encoder_of(encoder), LexicalEncoder)):
+        index = index_of(self._store.connection, self._store.name)
+        if index is None or (encoder is not None and isinstance(encoder_of(encoder), LexicalEncoder)):
             chosen = encoder_of("lexical" if encoder is None else encoder)
-            return chosen, about is not None and (about.id, about.dimension) == (chosen.id, chosen.dimension)
-        if encoder is None and not about.spec:
-            raise OptionError(f"the index was made by an encoder of the caller's own, {about}", hint="give it as encoder=")
-        return matching(about, encoder_of(about.spec if encoder is None else encoder)), True
+            return chosen, index is not None and (index.id, index.dimension) == (chosen.id, chosen.dimension)
+        if encoder is None and not index.spec:
+            raise OptionError(f"the index was made by an encoder of the caller's own, {index}", hint="give it as encoder=")
+        return matching(index, encoder_of(index.spec if encoder is None else encoder)), True
 
     def _terms(self, kept: ContentCache, encoder: Encoder | str | None) -> CatalogueTerms:
         key = ("", 0) if encoder is None else _identity(encoder)
@@ -286,8 +286,8 @@ class Neo4jPatterns:
             if terms is None and isinstance(chosen, LexicalEncoder):
                 terms = CatalogueTerms.lexical(kept.catalogue, chosen)
             elif terms is None:
-                known = fetch(self._store.connection, self._store.name, chosen.dimension) if stored else {}
-                terms = CatalogueTerms.dense(kept.catalogue, chosen, known)
+                vector_of = fetch(self._store.connection, self._store.name, chosen.dimension) if stored else {}
+                terms = CatalogueTerms.dense(kept.catalogue, chosen, vector_of)
             kept.terms[key] = kept.terms[chosen.id, chosen.dimension] = terms
         return terms
 

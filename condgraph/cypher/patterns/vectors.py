@@ -52,19 +52,19 @@ def make_index(
     """Encode what is new, write it in batches, and create the vector index; vectors of another encoder are deleted first."""
     begin = time.perf_counter()
     chosen = encoder_of(encoder)
-    about = About(chosen.id, chosen.dimension, spec_of(chosen))
-    before = index_of(connection, graph)
-    if before is not None and (before.id, before.dimension) != (about.id, about.dimension):
+    index = About(chosen.id, chosen.dimension, spec_of(chosen))
+    previous = index_of(connection, graph)
+    if previous is not None and (previous.id, previous.dimension) != (index.id, index.dimension):
         drop(connection, graph)
     connection.schema(VECTOR_KEYS.text)
     stored_encoder = LexicalEncoder(min(chosen.dimension, LEXICAL)) if isinstance(chosen, LexicalEncoder) else chosen
-    wanted = {"node": sorted(set(catalogue.labels)), "predicate": catalogue.predicate_names}
-    fresh: dict[str, list[str]] = {}
-    for kind, texts in wanted.items():
-        known = {row["key"] for row in connection.read(_KNOWN, {"graph": graph, "kind": kind})}
-        fresh[kind] = [text for text in texts if index_key(text) not in known]
-    total, done = sum(map(len, wanted.values())), sum(map(len, wanted.values())) - sum(map(len, fresh.values()))
-    for kind, texts in fresh.items():
+    texts_by_kind = {"node": sorted(set(catalogue.labels)), "predicate": catalogue.predicate_names}
+    new_texts: dict[str, list[str]] = {}
+    for kind, texts in texts_by_kind.items():
+        stored_keys = {row["key"] for row in connection.read(_KNOWN, {"graph": graph, "kind": kind})}
+        new_texts[kind] = [text for text in texts if index_key(text) not in stored_keys]
+    total, done = sum(map(len, texts_by_kind.values())), sum(map(len, texts_by_kind.values())) - sum(map(len, new_texts.values()))
+    for kind, texts in new_texts.items():
         query = layout.write(graph, kind)
         for start in range(0, len(texts), CHUNK):
             part = texts[start : start + CHUNK]
@@ -79,11 +79,11 @@ def make_index(
     connection.schema("CALL db.awaitIndexes(600)")
     connection.write(
         layout.SAY,
-        {"graph": graph, "id": about.id, "dimension": about.dimension, "spec": about.spec, "content": content},
+        {"graph": graph, "id": index.id, "dimension": index.dimension, "spec": index.spec, "content": content},
     )
-    counts, name = (len(wanted["node"]), len(wanted["predicate"])), f"Neo4j's {layout.index_name(graph)}"
-    encoded = sum(map(len, fresh.values()))
-    return IndexReport(about.id, about.dimension, *counts, encoded, name, time.perf_counter() - begin)
+    counts, name = (len(texts_by_kind["node"]), len(texts_by_kind["predicate"])), f"Neo4j's {layout.index_name(graph)}"
+    encoded = sum(map(len, new_texts.values()))
+    return IndexReport(index.id, index.dimension, *counts, encoded, name, time.perf_counter() - begin)
 
 
 def _rows(texts: Sequence[str], matrix: FloatMatrix, *, packed: bool) -> list[list[Any]]:

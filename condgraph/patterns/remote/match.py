@@ -78,8 +78,8 @@ def match_remote(
     check_timed(period, checked_options, "a server")
     prepare = getattr(terms, "prepare", None)
     if prepare is not None:
-        known = [node.text for node in pattern.nodes[: pattern.things] if node.known]
-        prepare(known, [edge.relation for edge in pattern.edges if edge.known])
+        known_texts = [node.text for node in pattern.nodes[: pattern.things] if node.known]
+        prepare(known_texts, [edge.relation for edge in pattern.edges if edge.known])
     warnings = list(noted)
     tally = tally or Tally()
 

@@ -196,8 +196,8 @@ class FetchedParts:
 
     def values(self, numbers: Numbers | None, plan: ValuePlan) -> Holders:
         """Return the nodes with a value that matches a plan, and its predicates. Only nodes that are new are fetched."""
-        known = self._known.setdefault((plan.condition, tuple(plan.prices)), _Known())
-        results = known.of(numbers, lambda missing: self.store.holders(self.catalogue, missing, plan, self.tally))
+        cached = self._known.setdefault((plan.condition, tuple(plan.prices)), _Known())
+        results = cached.of(numbers, lambda missing: self.store.holders(self.catalogue, missing, plan, self.tally))
         if not results:
             return _none().astype(np.int64), _none().astype(np.int64)
         nodes, predicates = (np.concatenate(columns) for columns in zip(*results, strict=True))
@@ -263,15 +263,15 @@ class FetchedParts:
             if side == far and next_bond.other(side) not in reach and next_bond.other(side) not in allowed and len(onward) == 1:
                 ((then),) = onward.items()
         limit = holders.first_of(far)
-        known = self._known.setdefault((end, predicates, statements), _Known())
-        if known.every or (limit is None and then is None) or not len(np.setdiff1d(numbers, known.nodes)):
+        cached = self._known.setdefault((end, predicates, statements), _Known())
+        if cached.every or (limit is None and then is None) or not len(np.setdiff1d(numbers, cached.nodes)):
             return None
         result = self.store.edges_on(self.catalogue, numbers, end, predicates, limit, then, statements=statements, tally=self.tally)
         if result is None:
             return None
         edges, onward_edges, complete = result
         if complete:
-            known.add(numbers, edges)
+            cached.add(numbers, edges)
         if then is not None:
             ends = np.unique(edges[:, 2 if end == "subject" else 0])
             self._known.setdefault((*then, statements), _Known()).add(ends, onward_edges)
@@ -481,14 +481,14 @@ class Statements:
         names = tuple(catalogue.predicates[number] for number in predicates if number != last)
         edges = [np.empty((0, 4), np.int64)]
         for chunk in [None] if nodes is None else _chunks(nodes.tolist()):
-            of, units = None if chunk is None else _entities(catalogue, chunk), list[Unit]()
-            if names and (of is None or of.ids):
-                units.append(Unit(alg.Scan(of, names, end, family="any" if end == "subject" else "relation")))
+            entities, units = None if chunk is None else _entities(catalogue, chunk), list[Unit]()
+            if names and (entities is None or entities.ids):
+                units.append(Unit(alg.Scan(entities, names, end, family="any" if end == "subject" else "relation")))
             texts = [catalogue.key(number) for number in chunk or () if catalogue.is_text(number)]
             if names and texts and end == "object":
                 units.append(_with_text(None, names, texts))
-            if last in predicates and (of is None or of.ids):
-                units.append(self._members(catalogue, of, end))
+            if last in predicates and (entities is None or entities.ids):
+                units.append(self._members(catalogue, entities, end))
             if units:
                 check()
                 edges.append(edges_in(self._read(units, tally, ends=not statements), catalogue, statements=statements))
@@ -522,8 +522,8 @@ class Statements:
         for unit in _valued(catalogue, nodes, plan):
             part = self._read([unit], tally)
             _, subjects, predicates = holders(part, plan.condition)
-            own, names = _numbers_in(part, catalogue)
-            batches.append(np.stack([own[subjects], names[predicates]], axis=1))
+            node_numbers, predicate_numbers = _numbers_in(part, catalogue)
+            batches.append(np.stack([node_numbers[subjects], predicate_numbers[predicates]], axis=1))
         pairs = np.concatenate(batches)
         pairs = pairs[(pairs >= 0).all(axis=1)]
         return pairs[:, 0], pairs[:, 1]
@@ -533,15 +533,15 @@ class Statements:
         qualifiers and sources.
         """
         ends = sorted({number for pair in pairs for number in pair})
-        of = _entities(catalogue, [*ends, *(number for numbers, _ in values for number in numbers)])
+        entities = _entities(catalogue, [*ends, *(number for numbers, _ in values for number in numbers)])
         texts = [catalogue.key(number) for number in ends if catalogue.is_text(number)]
-        units = [Unit(of, (of,))]
+        units = [Unit(entities, (entities,))]
         if pairs:
-            units.append(Unit(alg.Where(alg.Scan(of, None, reach="object", family="relation"), alg.Among(of))))
+            units.append(Unit(alg.Where(alg.Scan(entities, None, reach="object", family="relation"), alg.Among(entities))))
         if texts:
-            units.append(_with_text(of, None, texts))
+            units.append(_with_text(entities, None, texts))
         if pairs and catalogue.used[-1]:
-            units.append(_memberships(of, of))
+            units.append(_memberships(entities, entities))
         for numbers, plan in values:
             units += _valued(catalogue, np.array(numbers, np.int32), plan)
         return self._read(units, Tally())
@@ -614,8 +614,8 @@ def _with_text(of: alg.Entities | None, names: tuple[str, ...] | None, texts: Se
 
 def _memberships(members: alg.Entities | None, concepts: alg.Entities | None) -> Unit:
     """Return the stated memberships of some entities (None: any) in some concepts (None: any)."""
-    of = members or _ALL
-    return Unit(of, (of,), concepts or alg.AllEntities((EntityKind.CONCEPT,)))
+    entities = members or _ALL
+    return Unit(entities, (entities,), concepts or alg.AllEntities((EntityKind.CONCEPT,)))
 
 
 def _valued(catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan) -> list[Unit]:
@@ -632,7 +632,7 @@ def _valued(catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan) -> lis
         return []
     test = alg.any_of(tests)
     chunks = [None] if nodes is None else [_entities(catalogue, part) for part in _chunks(nodes.tolist())]
-    return [Unit(alg.Where(alg.Scan(of, names, family="attribute"), test)) for of in chunks]
+    return [Unit(alg.Where(alg.Scan(entities, names, family="attribute"), test)) for entities in chunks]
 
 
 def _numbers_in(part: Snapshot, catalogue: Catalogue) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

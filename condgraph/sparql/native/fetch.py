@@ -977,10 +977,10 @@ class Fetcher:
         else:
             ends = [" ".join([*self.entities(concepts, top), path])]  # type: ignore[arg-type]
         below = f"SELECT DISTINCT {first} WHERE {{ {_one_of(ends)} }}"
-        known = self._classes(names, below) if names else None
-        if known is None:
+        classes = self._classes(names, below) if names else None
+        if classes is None:
             return Query(f"{{ {below} }}")
-        return Given(f"VALUES {first} {{ {listed(known)} }}") if known else self._nothing(first)
+        return Given(f"VALUES {first} {{ {listed(classes)} }}") if classes else self._nothing(first)
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -1102,11 +1102,13 @@ class Fetcher:
             # After an entity given by name, given terms come after its statements, which are few: before them, they would be
             # combined with it.
             few = scan is not None and scan.anchor == "subject" and isinstance(scan.of, alg.ById | alg.ByName)
-            given = [test for test in tests if isinstance(test, Given) and not few]
-            patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward or bool(given))
+            first_terms = [test for test in tests if isinstance(test, Given) and not few]
+            patterns, fact = self.facts(
+                node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward or bool(first_terms)
+            )
             if scan is None:
                 tests = self._test(node.condition, fact.object, node.facts)
-            return [*given, *patterns, *(test for test in tests if test not in given)], fact
+            return [*first_terms, *patterns, *(test for test in tests if test not in first_terms)], fact
         if isinstance(node, alg.WhereQualifier):
             patterns, fact = self.facts(node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward)
             q, key = self.fresh("q"), self._keys.get(node.key)
@@ -1143,8 +1145,8 @@ class Fetcher:
         scan = _scanned(facts)
         if scan is None or scan.predicates is None:
             return None
-        known = self._predicates if self.mapping.whole else self._counted
-        predicates = [known[name] for name in scan.predicates if name in known]
+        predicates_by_name = self._predicates if self.mapping.whole else self._counted
+        predicates = [predicates_by_name[name] for name in scan.predicates if name in predicates_by_name]
         return predicates if self.mapping.whole or len(predicates) == len(scan.predicates) else None
 
     def _values(self, facts: Node | None) -> set[Kind] | None:
@@ -1402,8 +1404,8 @@ def _chosen(patterns: Iterable[str], v: str, e: str) -> Query:
 
 def _with_capitals(tag: str) -> str:
     """Return a language tag as it is usually written: `en-GB`, `zh-Hant`."""
-    language, *rest = tag.split("-")
-    return "-".join([language, *(part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part for part in rest)])
+    language, *subtags = tag.split("-")
+    return "-".join([language, *(part.upper() if len(part) == 2 else part.title() if len(part) == 4 else part for part in subtags)])
 
 
 def _one_of(patterns: Iterable[str]) -> str:
@@ -1503,15 +1505,15 @@ _MINE: Final = (
 
 def beyond(order: Iterable[Node]) -> set[int]:
     """Return the operators of a plan (by identity), inputs first, that are no patterns or that take one that is none."""
-    others: set[int] = set()
+    non_patterns: set[int] = set()
     for node in order:
         if (
             not isinstance(node, _MINE)
-            or any(id(child) in others for child in node.inputs())
+            or any(id(child) in non_patterns for child in node.inputs())
             or (isinstance(node, Solutions) and id(node) not in shapes_of(node))
         ):
-            others.add(id(node))
-    return others
+            non_patterns.add(id(node))
+    return non_patterns
 
 
 def fetched(plan: Node) -> list[Unit]:

@@ -334,8 +334,11 @@ class Look:
         ordered = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
         for chunk in list(cut(ordered, TOGETHER))[:MOST_SAMPLES]:
             # A store may return nodes first, and nodes of unknown values in the order of their IRIs.
-            known = KNOWN if self._claims else ""
-            parts = (f"SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known} }} LIMIT {SHARE}" for iri in chunk)
+            known_filter = KNOWN if self._claims else ""
+            parts = (
+                f"SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known_filter} }} LIMIT {SHARE}"
+                for iri in chunk
+            )
             answer = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} {self._sort} }} GROUP BY ?p ?t")
             rows = _counts(answer or [])
             sampled = Counter[str]()

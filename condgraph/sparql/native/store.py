@@ -316,8 +316,8 @@ class NativeRdfStore:
         """
         if iri not in self._written:
             self._written[iri] = None
-            known = KNOWN if self.mapping.shape == "wikibase" else ""
-            text = f"SELECT DISTINCT (<{iri}> AS ?p) ?t WHERE {{ ?s <{iri}> ?o . {known} {WRITTEN} }}"
+            known_filter = KNOWN if self.mapping.shape == "wikibase" else ""
+            text = f"SELECT DISTINCT (<{iri}> AS ?p) ?t WHERE {{ ?s <{iri}> ?o . {known_filter} {WRITTEN} }}"
             try:
                 with within(_LOOKED):
                     rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
@@ -495,10 +495,12 @@ class NativeRdfStore:
         """
 
         def resolved(node: Any) -> Any:
-            of = node.values if isinstance(node, alg.Referents) else node.of if isinstance(node, alg.SameName) else None
-            if of is None:
+            operand = node.values if isinstance(node, alg.Referents) else node.of if isinstance(node, alg.SameName) else None
+            if operand is None:
                 return node
-            values = plan_answer(cast("QueryStore", self), of if isinstance(of, alg.Values) else alg.Names(of)).values
+            values = plan_answer(
+                cast("QueryStore", self), operand if isinstance(operand, alg.Values) else alg.Names(operand)
+            ).values
             names = {value.id if isinstance(value, Entity) else value for value in values if isinstance(value, (str, Entity))}
             return node if len(names) > _MOST_NAMES else alg.ByName(tuple(sorted(names)))
 
