@@ -40,7 +40,7 @@ from condgraph.overview.schema import CYPHER, cypher_name, quoted, unmarked
 
 if TYPE_CHECKING:
     from condgraph.ask.prompt import KnownNames
-    from condgraph.ask.records import Attempt, Host
+    from condgraph.ask.records import Host
     from condgraph.engine.answer import Answer
     from condgraph.engine.store import KnownSchema
     from condgraph.names.words import OnUnknown

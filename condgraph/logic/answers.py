@@ -52,16 +52,12 @@ def drawn(root: Derivation, name: Callable[[int], str]) -> str:
     )
 
 
-def _below(one: Derivation) -> tuple[Derivation, ...]:
-    return one.parts
-
-
 def _leaves(one: Derivation) -> int:
-    return max(1, sum(map(_leaves, _below(one))))
+    return max(1, sum(map(_leaves, one.parts)))
 
 
 def _depth(one: Derivation) -> int:
-    return 1 + max(map(_depth, _below(one)), default=0) + (1 if _bare(one) else 0)
+    return 1 + max(map(_depth, one.parts), default=0) + (1 if _bare(one) else 0)
 
 
 def _bare(one: Derivation) -> bool:
@@ -73,7 +69,7 @@ def _draw(one: Derivation, left: float, level: int, parts: list[str], name: Call
     """Draw a derivation and its parts; return the x of the middle of its box."""
     middle, top = left + _leaves(one) * WIDTH / 2, level * LEVEL + 5
     part_left = left
-    for part in _below(one):
+    for part in one.parts:
         part_middle = _draw(part, part_left, level + 1, parts, name)
         part_left += _leaves(part) * WIDTH
         _line(one, part_middle, level + 1, middle, level, parts)

@@ -305,7 +305,7 @@ def project(matrix: Matrix, key: Key, frontier: Vector, least: float = 0.0, cand
     if not len(heads):
         return NOTHING
     # The quotient may have been rounded up.
-    needed = (1.0 - 1e-12) * least / float(scores.max()) if least > 0.0 else 0.0
+    needed = SLACK * least / float(scores.max()) if least > 0.0 else 0.0
     if len(heads) == 1:
         result = _one_row(matrix.rows(key, heads, needed), float(scores[0]))
     else:

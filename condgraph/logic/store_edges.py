@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 #: The type of predicted relationships in Neo4j.
 PREDICTED: Final = "CONDGRAPH_PREDICTED"
+_ANSWERED_HERE: Final = "graph.logic(query, model=...) answers it"
 
 
 def combined(tree: Intersection | Union, alpha: float, target: str, s: str, o: str, minimum: str) -> tuple[list[Tree], str, str]:
@@ -48,7 +49,7 @@ def combined(tree: Intersection | Union, alpha: float, target: str, s: str, o: s
     is_product = isinstance(tree, Intersection)
     negated = [isinstance(part, Complement) for part in tree.parts]
     if any(isinstance(part, Anything) for part in parts) or (all(negated) if is_product else any(negated)):
-        raise UnsupportedError(target, ["a negated branch with nothing beside it"], hint="leave `stored` out, and give the model")
+        raise UnsupportedError(target, ["a negated branch with no positive branch next to it"], hint=_ANSWERED_HERE)
     expressions = []
     for name in (s, o):
         terms = []
@@ -61,10 +62,8 @@ def combined(tree: Intersection | Union, alpha: float, target: str, s: str, o: s
 
 
 def _unsupported(target: str, tree: Tree) -> UnsupportedError:
-    names = {Anything: "a variable that nothing is said of", Complement: "a negated branch with nothing beside it"}
-    return UnsupportedError(
-        target, [names.get(type(tree), "an `exists` joined by a negated atom")], hint="leave `stored` out, and give the model"
-    )
+    names = {Anything: "a variable without an atom", Complement: "a negated branch with no positive branch next to it"}
+    return UnsupportedError(target, [names.get(type(tree), "an `exists` joined by a negated atom")], hint=_ANSWERED_HERE)
 
 
 class SparqlText:

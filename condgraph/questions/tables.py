@@ -308,17 +308,17 @@ class TableAsker:
         return sums
 
     def _group(self, table: Table) -> TableQuestion | None:
-        if not table.texts:
+        if not table.texts or len(table.rows) > _MOST_ROWS:
             return None
         column = self.pick.choice(table.texts)
         counts = self._counts.get((table.source, column.number))
         if counts is None:
-            rows = [int(row) for row in table.rows[:_MOST_ROWS]]
+            rows = [int(row) for row in table.rows]
             counts = Counter(text for row in rows for text in self._shown(row, column))
             counts = self._counts[table.source, column.number] = Counter(dict(counts.most_common(200)))
         top_two = counts.most_common(2)
         # The most frequent text has to occur twice or more, and to be the only one with its count.
-        if len(table.rows) > _MOST_ROWS or len(top_two) < 2 or top_two[0][1] < 2 or top_two[0][1] == top_two[1][1]:
+        if len(top_two) < 2 or top_two[0][1] < 2 or top_two[0][1] == top_two[1][1]:
             return None
         scope = self._scope(table, column.name)
         lines = [f"get_information(relation={quoted(column.name)}{scope})", "most(set='output_of_query1')"]

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,6 @@ from condgraph.engine.values import Kind
 from condgraph.vectors import encoders
 from condgraph.vectors.carry import BEFORE, KEPT
 from condgraph.vectors.nearest import Approximate, DenseVectors, Distances, Positions, Query, SparseVectors, Vectors, crc_of
-
-if TYPE_CHECKING:
-    from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.vectors.nearest import Approximate
-
 
 # -- The vectors of one generation -------------------------------------------------------------------
 # Nodes are the names of entities, concepts and rows, and the text values of attributes: distinct texts

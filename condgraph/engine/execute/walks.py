@@ -252,7 +252,7 @@ def paths(run: Run, node: Path, *, seed: rowset.RowSet | None = None) -> tuple[r
     backward = ends is not None and (starts is None or len(ends) < len(starts))
     near, far = (ends, starts) if backward else (starts, ends)
     if near is None:
-        near = _everything(run, node)
+        near = _everything(run)
     steps = Steps(run, node, backward=backward)
     walks: Walks | None = None
     size = run.snapshot.entities
@@ -301,7 +301,7 @@ def _end(run: Run, place: object, rows: rowset.RowSet) -> Numbers | None:
     return None
 
 
-def _everything(run: Run, node: Path) -> Numbers:
+def _everything(run: Run) -> Numbers:
     """Return the possible starts of a path without a bound end: all entities and concepts."""
     return run.snapshot.every((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
 

@@ -479,7 +479,7 @@ class Lowering:
         rows = rows.copy()
         imports, query = clause.imports, clause.query
         if imports is None:
-            imports, query = self.importing(query, rows)
+            imports = self.importing(query, rows)
         elif imports == ("*",):
             imports = tuple(rows.scope)
         for name in imports:
@@ -505,10 +505,9 @@ class Lowering:
                 rows.nullable.add(variable)
         return rows
 
-    def importing(self, query: tree.Query, rows: Rows) -> tuple[tuple[str, ...], tree.Query]:
-        """Return the names that a subquery imports by a leading `WITH`, and the subquery."""
+    def importing(self, query: tree.Query, rows: Rows) -> tuple[str, ...]:
+        """Return the names that a subquery imports by a leading `WITH`."""
         names: dict[str, None] = {}
-        parts = []
         for part in query.parts:
             first = part.clauses[0]
             if (
@@ -522,9 +521,7 @@ class Lowering:
             ):
                 names.update(dict.fromkeys(rows.scope if first.star else ()))
                 names.update(dict.fromkeys(item.name for item in first.items))
-        for part in query.parts:
-            parts.append(part)
-        return tuple(names), tree.Query(tuple(parts), query.every)
+        return tuple(names)
 
     def undefined(self, name: str, rows: Rows) -> PlanError:
         """Return the error for an undefined variable."""
