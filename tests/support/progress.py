@@ -32,8 +32,8 @@ INTERVAL: Final = 15.0
 #: differ by that much.
 ALLOWANCE: Final = 30.0
 #: `make quick` leaves out tests with a case longer than this, or longer in total, in seconds.
-LONG_CASE: Final = 0.3
-LONG_TEST: Final = 2.0
+LONG_CASE: Final = 0.15
+LONG_TEST: Final = 1.2
 #: The last lines of a failure's text that are shown; the error is there.
 _LINES: Final = 12
 #: The variable with the folder in which workers note which server they are starting.
