@@ -19,7 +19,7 @@ PARTS: Final[Mapping[str, str]] = {
     "": "graphs in memory and in folders, with all languages and SPARQL",
     "serve": "`condgraph serve`: the studio, the API, SPARQL and Bolt",
     "mcp": "`condgraph mcp`: a graph for agents",
-    "neo4j": "graphs on Neo4j, and databases of others",
+    "neo4j": "graphs on Neo4j, and existing Neo4j databases",
     "sql": "tables in SQL databases, together with the extra of the database",
     "duckdb": "DuckDB files and tables",
     "postgres": "PostgreSQL",

@@ -1166,8 +1166,9 @@ def _refused(name: str) -> Callable[..., Any]:
 #: The methods of `Graph` with a parameter for the time; those that work on a snapshot in process; those that change a graph.
 _TIMED: Final = ("chain", "explain", "logic", "match", "prepare", "reason", "verify_chain")
 _IN_PROCESS: Final = (
-    "answer_sets", "ask", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar", "learn_rules",
-    "mix_links", "rdf", "sample_queries", "schema", "sparql", "status", "timeline", "to_rdflib", "train_links", "verify",
+    "answer_sets", "ask", "asking", "chat", "conflicts", "evaluate_logic", "excerpt", "export", "generate", "grammar",
+    "learn_rules", "mix_links", "rdf", "sample_queries", "schema", "sparql", "status", "timeline", "to_rdflib",
+    "train_links", "verify",
 )  # fmt: skip
 _CHANGES: Final = (
     "abandon", "add", "compact", "correct", "declare", "delete", "index", "keep_rows", "keep_versions", "load",

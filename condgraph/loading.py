@@ -214,7 +214,7 @@ def orphaned(storage: Storage, demos: Callable[[], Iterable[Demo]]) -> list[str]
         or any(name not in predicates and not len(snapshot.named(name)) for name in demo.names)
         for demo in demonstrations
     )
-    return [f"{numbered(count, 'demonstration names', 'demonstrations name')} what the graph has no more"] if count else []
+    return [f"{numbered(count, 'demonstration uses', 'demonstrations use')} names that are no longer in the graph"] if count else []
 
 
 def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:

@@ -96,7 +96,7 @@ class TriplesStorage(ServerStorage):
         if engine in (None, "sparql"):
             return cast("Store", self.server)
         if engine != "snapshot":
-            raise errors.OptionError(f"triples of others have the engines 'sparql' and 'snapshot', not {engine!r}")
+            raise errors.OptionError(f"existing triple stores have the engines 'sparql' and 'snapshot', not {engine!r}")
         return SnapshotStore(self.server.snapshot())
 
     def sparql(self, text: str, **options: Any) -> Table:

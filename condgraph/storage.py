@@ -417,7 +417,7 @@ class LocalStorage(Storage):
             notes.append(f"{errors.numbered(count, 'single change waits', 'single changes wait')} to be merged")
         notes += self._damage()
         if self._torn:
-            notes.append(f"{self._torn} bytes of a change that was not finished are ignored; nobody was told that it was made")
+            notes.append(f"{self._torn} bytes of an unfinished change are ignored; no call had reported it as done")
         return Status(
             self.place, self.graph, generation, dict(snapshot.counts), self.sources(), snapshot.arrays.size, verify, graphs,
             tuple(notes),
@@ -562,7 +562,7 @@ class LocalStorage(Storage):
         with self._lock, self._writing(wait):
             warnings = []
             if self._torn:
-                warnings.append(f"a change that was not finished was removed: {self._torn} bytes, which nobody was told of")
+                warnings.append(f"an unfinished change was removed: {self._torn} bytes, which no call had reported as done")
             edit = make(EditedContent(self._base, self._waiting), self._count + 1)
             if self.directory is not None:
                 self._end = append_record(self.directory, edit.record(), self._end)
@@ -630,10 +630,8 @@ class LocalStorage(Storage):
         count = int((declared(self.snapshot).src == UNKNOWN).sum())
         if not count:
             return []
-        entities_text = errors.numbered(count, "entity", "entities")
-        return [
-            f"nobody knows which source declared {entities_text}, as an earlier version loaded them: they stay, with their names"
-        ]
+        what = errors.numbered(count, "entity keeps its name", "entities keep their names")
+        return [f"{what}: an earlier version loaded the graph, and did not record which source declared them"]
 
     @contextmanager
     def _writing(self, wait: float) -> Iterator[None]:

@@ -128,8 +128,8 @@ def _stepwise(
         return followed(partial(method, graph, question, *arguments), options)
 
     asking.__name__ = "asking"
-    asking.__doc__ = """The steps of a question while they are done, with pieces of what the model writes, and the outcome of `ask`
-    at last. Whoever stops earlier ends the question.
+    asking.__doc__ = """Yield the steps of a question as they end, the text of the model as it is written, and at last the outcome
+    of `ask`. Closing the iterator earlier ends the question.
     """
     return asking
 

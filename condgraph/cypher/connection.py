@@ -182,7 +182,7 @@ def as_own_errors(place: str, database: str | None) -> Iterator[None]:
     try:
         yield
     except exceptions.AuthError as error:
-        raise StoreError(f"{place} refuses the user or the password", hint="NEO4J_USERNAME and NEO4J_PASSWORD say them") from error
+        raise StoreError(f"{place} refuses the user or the password", hint="set NEO4J_USERNAME and NEO4J_PASSWORD") from error
     except (exceptions.ServiceUnavailable, exceptions.SessionExpired) as error:
         raise _not_there(place, error) from error
     except exceptions.Neo4jError as error:
@@ -192,7 +192,7 @@ def as_own_errors(place: str, database: str | None) -> Iterator[None]:
         if "DatabaseNotFound" in code:
             raise StoreMissingError(f"{place} has no database {database!r}") from error
         if ".Security." in code:
-            raise StoreError(f"{place} refuses: {error.message}", hint="NEO4J_USERNAME and NEO4J_PASSWORD say who asks") from error
+            raise StoreError(f"{place} refuses: {error.message}", hint="set NEO4J_USERNAME and NEO4J_PASSWORD") from error
         raise StoreError(f"the server says: {error.message}") from error
     except exceptions.DriverError as error:
         raise StoreError(f"{place}: {error}") from error

@@ -78,5 +78,5 @@ def _error(known: Source, new: Source, what: str) -> SourceError:
         f"a source {known.name!r} is loaded already, from {_place(known)}; {what}",
         file=new.location or None,
         hint="replace=True puts it in place of the other, append=True adds it to that; "
-        "name= loads it beside the other, as a source of its own name",
+        "name= loads it as another source, under that name",
     )

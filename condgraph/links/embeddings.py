@@ -180,7 +180,7 @@ class Embeddings:
         arrays = load_arrays(place, _MADE)
         unknown = sorted(set(arrays) - set(_KNOWN))
         if unknown:
-            raise LinkModelError(f"{place} has arrays that a model has not: {', '.join(unknown)}", hint=_MADE)
+            raise LinkModelError(f"{place} has unknown arrays: {', '.join(unknown)}", hint=_MADE)
         missing = [name for name in ("entities", "relations", "entity_vectors", "relation_vectors") if name not in arrays]
         if missing:
             raise LinkModelError(f"{place} lacks {', '.join(missing)}", hint=_MADE)

@@ -77,7 +77,7 @@ class Predicted:
         for kind, names in (("entities", entities), ("relations", self.model.relations)):
             if len(set(names)) < len(names):
                 duplicate = next(name for name, count in Counter(names).items() if count > 1)
-                raise ModelError(f"the {kind} of the model have {duplicate!r} twice, so that its scores have no one place")
+                raise ModelError(f"the {kind} of the model have {duplicate!r} twice, so that its scores are ambiguous")
         if not known:
             raise ModelError(
                 f"the model is of another graph: none of its {len(entities):,} entities has an id of this one",

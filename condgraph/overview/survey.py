@@ -428,7 +428,7 @@ def cut(text: str) -> str:
 #: The note of a partial survey: what is missing, and how to get it.
 NOTE: Final = (
     "Another version wrote this graph: what subjects and objects are, spans, statements of sources and examples are not known "
-    "until the same is loaded again, or something else."
+    "until the next load."
 )
 
 
@@ -439,7 +439,7 @@ def stored_survey(text: str | None, content: str, schema: StoredSchema, counts: 
     try:
         stored = unpacked(text, content) if text else None
     except ValueError as error:
-        raise StoreDamagedError(f"what is kept of the graph's content cannot be read: {error}", hint="load it again") from None
+        raise StoreDamagedError(f"the stored summary of the graph cannot be read: {error}", hint="load it again") from None
     return partial_survey(schema, counts) if stored is None else stored
 
 

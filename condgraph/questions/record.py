@@ -232,7 +232,7 @@ class Distribution:
         self.ten_choices += UNKNOWN_CHOICE not in question.choices
         self.kinds[question.kind] += 1
         self.hops[min(question.hops, MANY_HOPS)] += 1
-        self.answers[question.answer_type or "not told"] += 1
+        self.answers[question.answer_type or "unknown"] += 1
         self.categories.update(question.categories)
         if question.program:
             self.steps[len(question.program)] += 1

@@ -51,7 +51,7 @@ def refused(url: str, code: int, kind: str, said: str) -> errors.StoreError | er
         )
         return errors.DeadlineError(message, hint=_SHORTER)
     if code in (401, 403):
-        return errors.StoreError(f"{url} refuses the user or the password", hint="SPARQL_USERNAME and SPARQL_PASSWORD say them")
+        return errors.StoreError(f"{url} refuses the user or the password", hint="set SPARQL_USERNAME and SPARQL_PASSWORD")
     if code == 502:
         return errors.StoreError(f"the server behind {url} does not answer its proxy (502)", hint="is it running?")
     if code in (404, 405, 406, 415) or kind == "text/html":

@@ -168,7 +168,7 @@ def test_an_earlier_export_keeps_names_of_nobody(tmp_path: Path) -> None:
     file.write_text("\n".join(lines) + "\n")
     graph = condgraph.open(tmp_path / "store")
     graph.load(file)
-    assert "nobody knows which source declared 1 entity" in graph.unload("a").warnings[0]
+    assert "1 entity keeps its name" in graph.unload("a").warnings[0]
     assert graph.kopl("Find(Ann) QueryAttr(q)").texts == ["1"]
 
 
@@ -181,7 +181,7 @@ def test_what_is_kept_with_the_graph_is_kept_in_step(tmp_path: Path) -> None:
     graph.index()
     rows = "SELECT ?o WHERE { <Ann> <height> ?o }"
     assert len(graph.sparql(rows).rows) == 1
-    assert graph.unload("a").warnings == ("1 demonstration names what the graph has no more",)
+    assert graph.unload("a").warnings == ("1 demonstration uses names that are no longer in the graph",)
     assert not graph.sparql("SELECT ?o WHERE { ?s <pred:fact_r> ?o }").rows[1:]
     assert [one.name for one in graph.schema().predicates] == ["weight"]
     found = graph.match([("Ann", "weight", "UNKNOWN")])

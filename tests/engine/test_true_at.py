@@ -22,6 +22,7 @@ from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time
 from condgraph.studio import calls
 from condgraph.studio.spec import Explain, Query, read_fields
+from tests.ask.asking import Scripted
 from tests.support.lanes import by_lane
 from tests.support.samples import load_samples
 from tests.support.stores import asked_of, empty_graph, marked
@@ -150,6 +151,15 @@ def test_view(graph: condgraph.Graph) -> None:
         view.load("x.csv")
     with pytest.raises(OptionError, match="already"):
         view.query(HEADS, at="1990")
+
+
+def test_the_steps_of_a_question_are_of_the_time(graph: condgraph.Graph) -> None:
+    view = graph.at("1984")
+    outcome = list(view.asking("Who was head of Germany?", Scripted(HEADS), via="kopl"))[-1]
+    assert outcome.answer.texts == ["Kohl"]
+    # What is not of a time has none: demonstrations, versions, and the times that are named to it.
+    plain = {name for name in dir(condgraph.Graph) if not name.startswith("_") and name not in vars(type(view))}
+    assert plain == {"current", "demos", "difference", "edits", "kopl", "of", "query", "refresh", "table", "versions"}
 
 
 def test_difference(graph: condgraph.Graph) -> None:

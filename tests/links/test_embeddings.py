@@ -104,7 +104,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"about": np.frombuffer(b"[]", np.uint8)}, "no JSON object"),
     ({"form": np.array("transe")}, "no form of score 'transe'"),
     ({"form": np.array("cp")}, "tail_vectors is missing"),
-    ({"entity_vectorz": np.ones(1)}, "arrays that a model has not: entity_vectorz"),
+    ({"entity_vectorz": np.ones(1)}, "unknown arrays: entity_vectorz"),
 ]
 
 
