@@ -208,7 +208,7 @@ class Names:
             self._own.append({stem(word): word for word in words})
         counts: dict[str, int] = {}
         # A predicate and its inverse (`plays_for`, `plays_for_inverse`) count as one relation.
-        for stems in {frozenset(own) - _INVERSE for own in self._own}:
+        for stems in {frozenset(name_stems) - _INVERSE for name_stems in self._own}:
             for word in stems:
                 counts[word] = counts.get(word, 0) + 1
         self._counts = counts

@@ -51,7 +51,7 @@ def ends_of(pattern: Pattern) -> list[Ends]:
     for edge in pattern.edges:
         old, new = max(part[edge.head], part[edge.tail]), min(part[edge.head], part[edge.tail])
         if old != new:
-            part = [new if one == old else one for one in part]
+            part = [new if root == old else root for root in part]
     return [Ends(edge.head, edge.tail, part[edge.head]) for edge in pattern.edges]
 
 

@@ -166,8 +166,8 @@ def _choices(
     leaf = step.arm
     assert leaf is not None
     # How many other nodes or bonds a row has, and how many choices to keep per middle node.
-    others = max(problem.spare - 1, 0)
-    per_middle = few - problem.spare + others
+    other_elements = max(problem.spare - 1, 0)
+    per_middle = few - problem.spare + other_elements
     owner, between, costs = neighbours(replace(step, arm=None, rest=step.rest + leaf.bond.least), parents, least)
     if not len(owner):
         return Choices(owner, {step.node: between, leaf.node: between}, costs)
@@ -197,10 +197,10 @@ def _choices(
     arm_choices = arm_choices.take(np.lexsort([*keys, arm_choices.costs, arm_choices.owner]))
     # The rest of a row forbids a limited number per middle node and, if nodes are distinct, per leaf.
     arm_choices = arm_choices.take(np.flatnonzero(places_among(arm_choices.owner, arm_choices.nodes[step.node]) < per_middle))
-    most = few - problem.spare + others * (per_middle + 2)
+    most = few - problem.spare + other_elements * (per_middle + 2)
     if problem.injective:
         arm_choices = arm_choices.take(np.flatnonzero(places_among(arm_choices.owner, arm_choices.nodes[leaf.node]) < per_middle))
-        most = few - problem.spare + others * 2 * per_middle
+        most = few - problem.spare + other_elements * 2 * per_middle
     return arm_choices.take(np.flatnonzero(places_among(arm_choices.owner) < most))
 
 

@@ -40,7 +40,7 @@ class Ranks:
 
 
 class NearCatalogue(Catalogue):
-    """A catalogue that adds every id or text that is looked up as a node. It serves one search in one thread."""
+    """A catalogue to which every id or text that is looked up is added as a node. It serves one search in one thread."""
 
     def __init__(self, predicates: Mapping[str, bool], reading: Reading, *, memberships: bool, values: Mapping[str, Kinds]) -> None:
         """See `Catalogue` for `predicates`, `memberships` and `values`."""

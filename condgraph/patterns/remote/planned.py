@@ -65,14 +65,14 @@ Holders: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(slots=True)
 class _Known:
-    """What was fetched for nodes; for all nodes if `every`."""
+    """Results fetched so far, for `nodes` or, if `every`, for all nodes."""
 
     nodes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     every: bool = False
     found: list[Any] = field(default_factory=list)
 
     def of(self, numbers: Numbers | None, fetch: Callable[[Numbers | None], Any]) -> list[Any]:
-        """Return the results for nodes (None: any), possibly with those of others. Only nodes that are new are fetched."""
+        """Return the results for nodes (None: all), possibly with those of others. Only new nodes are fetched."""
         missing = None if numbers is None else np.setdiff1d(numbers, self.nodes).astype(np.int32)
         if not self.every and (missing is None or len(missing)):
             check()
@@ -103,7 +103,9 @@ class FetchedParts:
     _known: dict[Any, _Known] = field(default_factory=dict)
 
     def part(self, problem: Problem, nodes: Sequence[int], bound: int, length: int | None, by: Sequence[int]) -> tuple[Rows, bool]:
-        """Return the first `length` solutions of a part, per group if it has nodes of `by`, and whether there are more."""
+        """Return the first `length` solutions of a part (None: all), per group if it has nodes of `by`, and whether
+        there are more.
+        """
         if bound < problem.least(nodes):
             return Rows(np.empty(0, np.int64), {node: np.empty(0, np.int32) for node in nodes}), False
         # Solutions at one distance are ordered by their first node, so its first few candidates may be enough.
@@ -195,7 +197,7 @@ class FetchedParts:
         return self._adjacency(fetched)
 
     def values(self, numbers: Numbers | None, plan: ValuePlan) -> Holders:
-        """Return the nodes with a value that matches a plan, and its predicates. Only nodes that are new are fetched."""
+        """Return the nodes with a value that matches a plan, and its predicates. Only new nodes are fetched."""
         cached = self._known.setdefault((plan.condition, tuple(plan.prices)), _Known())
         results = cached.of(numbers, lambda missing: self.store.holders(self.catalogue, missing, plan, self.tally))
         if not results:
@@ -278,7 +280,7 @@ class FetchedParts:
         return edges
 
     def _fetch(self, numbers: Numbers | None, end: End, predicates: tuple[int, ...], *, statements: bool) -> Edges:
-        """Return the edges of nodes at one end. Only nodes that are new are fetched."""
+        """Return the edges of nodes at one end. Only new nodes are fetched."""
 
         def fetch(fresh: Numbers | None) -> Edges:
             return self.store.edges(self.catalogue, fresh, end, predicates, statements=statements, tally=self.tally)
@@ -498,8 +500,9 @@ class Statements:
         self, catalogue: Catalogue, nodes: Numbers, end: End, predicates: Sequence[int], few: int | None,
         then: tuple[End, tuple[int, ...]] | None, *, statements: bool, tally: Tally,
     ) -> tuple[Edges, Edges, bool] | None:  # fmt: skip
-        """Return edges as `edges` does, those to the first `few` nodes (None: all) and the next one; the edges that
-        lead on from these by `then`; and whether no node was left out. None if the store has no single query for this.
+        """Return edges as `edges` does, limited to the first `few` far nodes (None: all) and the next one; the edges
+        that lead on from these by `then`; and whether no far node was left out. None if the store has no single query
+        for this.
         """
         return None
 
