@@ -153,7 +153,7 @@ def _has_lists(prop: Property) -> bool:
 
 
 def _add(found: _Counts, prop: Property, count: int) -> None:
-    """Return the values of a property among so many owners, estimated from the sample."""
+    """Add the kinds of a property's values among so many owners, estimated from the sample."""
     for key, times in kinds_of(prop).items():
         found[key] = found.get(key, 0) + max(1, round(times * count / prop.sampled)) if prop.sampled else found.get(key, 0)
 

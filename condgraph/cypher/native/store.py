@@ -255,9 +255,8 @@ class NativeNames:
     names_repeat = False
 
     def all_names(self, around: Sequence[str]) -> list[str]:
-        """Return the names of all nodes and concepts;
-
-        for a large database, those next to some texts in the order of name properties.
+        """Return the names of all nodes and concepts; for a large database, those next to some texts in the order of
+        name properties.
         """
         if self._schema.mapping.node_count <= MOST_COMPARED:
             return list(dict.fromkeys(chain(self._schema.concepts, self.names())))
@@ -577,7 +576,6 @@ class NativeStore(CypherStore):
         return SnapshotStore(Snapshot.of(*lay_out(Builder()))).answer(replace(request, lower=literal))
 
     def _read(self) -> tuple[Snapshot, int]:
-
         # Everything is read, so how texts are read is also decided over everything.
         self.closer(lambda mapping: {*mapping.unseen, *mapping.keys})
         return pull(self.connection, self.mapping)

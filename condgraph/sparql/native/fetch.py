@@ -985,9 +985,8 @@ class Fetcher:
     # -- entities ----------------------------------------------------------------------------------
 
     def entities(self, node: alg.Entities, e: str, *, bound: bool = False) -> list[str]:
-        """Return patterns that hold for each entity of a set, and perhaps for others;
-
-        `bound` if earlier patterns give the variable.
+        """Return patterns that hold for each entity of a set, and perhaps for others; `bound` if earlier patterns give
+        the variable.
         """
         if isinstance(node, alg.AllEntities):
             return self._all(node, e)
