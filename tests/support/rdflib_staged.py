@@ -1,14 +1,12 @@
-"""A plugin for pytest that puts condgraph behind rdflib's own tests: rdflib's default store takes
-what is written, and answers from `rdflib.Graph(store="condgraph")` over a graph into which it was
-loaded.
+"""A pytest plugin that runs rdflib's own tests on condgraph: rdflib's default store takes what is written, and answers
+from `rdflib.Graph(store="condgraph")` over a graph loaded with it.
 
     python -m pytest -p tests.support.rdflib_staged test/test_graph
 
-rdflib's tests write before they read, and this store is read only; so each first reading after a
-write loads all that was written into a graph of condgraph, as N-Quads. Blank nodes go as IRIs, since
-condgraph gives them labels of its own; graphs without triples are told from what was written, since
-N-Quads has none. `CONDGRAPH_STAGED` names a file that takes the warnings of the loads, one a line,
-and, as its last line, how many loads there were.
+rdflib's tests write before they read, and condgraph's store is read-only; so each first read after a write loads all
+triples into a graph as N-Quads. Blank nodes are loaded as IRIs, since condgraph gives them labels of its own; graphs
+without triples are known from the written data, since N-Quads cannot have them. `CONDGRAPH_STAGED` names a file for the
+warnings of the loads, one a line, and the number of loads in its last line.
 """
 
 from __future__ import annotations
@@ -32,23 +30,23 @@ import condgraph
 
 BLANK, RELATIVE = "urn:condgraph-test:blank:", "urn:condgraph-test:relative:"
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-#: Warnings of loads so far, and their number.
+#: The warnings of all loads so far, and the number of loads.
 said: list[str] = []
 loads = 0
 
 
 def there(term: Any) -> Any:
-    """A term as it is loaded."""
+    """Return a term in the form in which it is loaded."""
     if isinstance(term, BNode):
         return URIRef(BLANK + term)
-    # rdflib takes relative IRIs, which N-Quads has none of.
+    # rdflib accepts relative IRIs, which N-Quads does not have.
     if isinstance(term, URIRef) and not _ABSOLUTE.match(term):
         return URIRef(RELATIVE + term)
     return term
 
 
 def back(term: Any) -> Any:
-    """A term as it was written."""
+    """Return a term in the form in which it was written."""
     if isinstance(term, URIRef) and term.startswith(BLANK):
         return BNode(term[len(BLANK) :])
     return URIRef(term[len(RELATIVE) :]) if isinstance(term, URIRef) and term.startswith(RELATIVE) else term
@@ -82,25 +80,25 @@ class Staged(Memory):
     # -- reading -----------------------------------------------------------------------------------
 
     def triples(self, triple_pattern: Any, context: Any = None) -> Iterator[Any]:
-        # rdflib's own removal asks its own triples, while it has them.
+        # rdflib's removal reads its own triples while it removes them.
         if self._removing:
             yield from super().triples(triple_pattern, context)
             return
-        read = self._loaded()
+        store = self._loaded()
         pattern = tuple(there(term) for term in triple_pattern)
-        for triple, contexts in list(read.triples(pattern, self._inside(read, context))):
-            yield tuple(back(term) for term in triple), iter([self._outside(one) for one in contexts])
+        for triple, contexts in list(store.triples(pattern, self._inside(store, context))):
+            yield tuple(back(term) for term in triple), iter([self._outside(graph) for graph in contexts])
 
     def __len__(self, context: Any = None) -> int:
-        read = self._loaded()
-        return int(read.__len__(self._inside(read, context)))
+        store = self._loaded()
+        return int(store.__len__(self._inside(store, context)))
 
     def contexts(self, triple: Any = None) -> Iterator[Any]:
         if triple is None:
-            # Those without triples are there as well.
+            # The written store also knows graphs without triples.
             return super().contexts()
-        read = self._loaded()
-        return iter([self._outside(one) for one in read.contexts(tuple(there(term) for term in triple))])
+        store = self._loaded()
+        return iter([self._outside(graph) for graph in store.contexts(tuple(there(term) for term in triple))])
 
     def _inside(self, read: Any, context: Any) -> Any:
         return None if context is None or context is self else Graph(store=read, identifier=there(context.identifier))
@@ -121,7 +119,7 @@ class Staged(Memory):
                 path = Path(folder, "written.nq")
                 path.write_text("".join(lines), encoding="utf-8")
                 report = graph.load(path, syntax="nquads", format="rdf")
-            said.extend(str(one.message) for one in caught)
+            said.extend(str(warning.message) for warning in caught)
             said.extend(problem.message for problem in report.problems)
             loads += 1
             self._read = rdflib.plugin.get("condgraph", Store)(graph)
@@ -130,18 +128,18 @@ class Staged(Memory):
     def _lines(self) -> Iterator[str]:
         for triple, contexts in Memory.triples(self, (None, None, None)):
             for context in contexts:
-                inside = context is None or context.identifier == DATASET_DEFAULT_GRAPH_ID
-                name = "" if inside else f" {there(context.identifier).n3()}"
+                is_default = context is None or context.identifier == DATASET_DEFAULT_GRAPH_ID
+                name = "" if is_default else f" {there(context.identifier).n3()}"
                 yield " ".join(_text(there(term)) for term in triple) + f"{name} .\n"
 
 
 def _text(term: Any) -> str:
-    """A term in N-Quads; the escapes are those of N-Triples, not of Turtle."""
+    """Return a term in N-Quads, with the escapes of N-Triples, not of Turtle."""
     if not isinstance(term, Literal):
         return str(term.n3())
     text = str(term).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
-    more = f"@{term.language}" if term.language else f"^^<{term.datatype}>" if term.datatype else ""
-    return f'"{text}"{more}'
+    suffix = f"@{term.language}" if term.language else f"^^<{term.datatype}>" if term.datatype else ""
+    return f'"{text}"{suffix}'
 
 
 def _tell() -> None:
@@ -150,8 +148,8 @@ def _tell() -> None:
 
 
 def pytest_configure() -> None:
-    """As a plugin alone: whoever imports this module, as the search for doctests does, keeps rdflib as
-    it is.
+    """Register the store only when loaded as a plugin, so that importing this module, for instance for doctests, does
+    not change rdflib.
     """
     rdflib.plugin.register("default", Store, __name__, "Staged")
     rdflib.plugin.register("Memory", Store, __name__, "Staged")

@@ -1,9 +1,9 @@
-"""An interpreter of KoPL to hold the engine against: plain Python over sets, no index, no column,
-no plan.
+"""A reference interpreter of KoPL for comparison with the engine: plain Python over sets, without indexes, columns or
+plans.
 
-`Model` gathers a loader's items; `answer` runs a program given as steps (function, texts,
-dependencies). It is written from what the functions mean, and shares with the package only the
-records of items and the reading of literals (`facts`, `values`).
+`Model` collects a loader's items; `answer` runs a program of steps (function, texts, dependencies). It is written from
+the meaning of the functions, and shares with the package only the records of items and the parsing of literals
+(`facts`, `values`).
 """
 
 from __future__ import annotations
@@ -46,14 +46,12 @@ from condgraph.engine.values import (
 
 
 def exact(number: Any) -> Fraction:
-    """A number as it prints: a float stands for its shortest text, or for the whole number that it
-    is.
-    """
+    """Return a number as it prints: the value of a float's shortest text, or a whole float as an integer."""
     return Fraction(Decimal(repr(number)) if isinstance(number, float) and not number.is_integer() else number)
 
 
 def identity(value: Any) -> Any:
-    """What makes two values the same."""
+    """Return a key that is equal for equal values."""
     if isinstance(value, Quantity):
         return ("quantity", exact(value.number), value.unit)
     if isinstance(value, Time):
@@ -64,19 +62,19 @@ def identity(value: Any) -> Any:
 
 
 def as_kept(value: Any) -> Any:
-    """A number without the zeros that say nothing: what a graph keeps of it."""
+    """Return a number without insignificant zeros, as a graph stores it."""
     return Quantity(parse_number(format_number(value.number)), value.unit) if isinstance(value, Quantity) else value
 
 
 def kind_of(value: Any) -> tuple[str, str]:
-    """Type and unit of a value."""
+    """Return the type and unit of a value."""
     mark = identity(value)
     return mark[0], mark[2] if mark[0] == "quantity" else "1"
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One statement; equal ones are one."""
+    """One statement; equal statements are the same fact."""
 
     subject: str
     predicate: str
@@ -87,7 +85,7 @@ class Fact:
 
 
 class Model:
-    """Everything a graph holds, as dictionaries and sets."""
+    """Everything in a graph, as dictionaries and sets."""
 
     def __init__(self, items: Iterable[Any] = ()) -> None:
         self.names: dict[str, str] = {}
@@ -106,8 +104,8 @@ class Model:
             if isinstance(fact.object, Ref):
                 self.of_object[fact.predicate, fact.object.id].append(fact)
         self.by_name: defaultdict[str, set[str]] = defaultdict(set)
-        for ident in self.kinds:
-            self.by_name[self.name(ident)].add(ident)
+        for entity_id in self.kinds:
+            self.by_name[self.name(entity_id)].add(entity_id)
         self.relations = {f.predicate for f in self.facts if isinstance(f.object, Ref)}
         self.attribute_kinds: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         self.qualifier_kinds: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
@@ -118,7 +116,7 @@ class Model:
                 self.qualifier_kinds[key].add(kind_of(value))
 
     def add(self, item: Any) -> None:
-        """Take one item."""
+        """Add one item."""
         if isinstance(item, Sourced):
             self.add(item.item)
         elif isinstance(item, Entity):
@@ -138,8 +136,8 @@ class Model:
         elif isinstance(item, Statement):
             self._statement(item)
         elif isinstance(item, Batch):
-            for one in unbatched(item):
-                self._statement(one)
+            for statement in unbatched(item):
+                self._statement(statement)
         elif not isinstance(item, Source):
             raise TypeError(item)
 
@@ -159,44 +157,44 @@ class Model:
         fact = Fact(item.subject, item.predicate, identity(item.object), marks, as_kept(item.object), qualifiers)
         self.facts.setdefault(fact)
 
-    # -- what the functions ask --------------------------------------------------------------------
+    # -- lookups -----------------------------------------------------------------------------------
 
     def name(self, ident: str) -> str:
-        """The name of an entity: the first one given, else its id."""
+        """Return the name of an entity: the first one given, else its id."""
         return self.names.get(ident, ident)
 
     def entities(self) -> set[str]:
-        """Everything but concepts."""
-        return {ident for ident, kind in self.kinds.items() if kind is not EntityKind.CONCEPT}
+        """Return everything except concepts."""
+        return {entity_id for entity_id, kind in self.kinds.items() if kind is not EntityKind.CONCEPT}
 
     def concepts_called(self, name: str) -> set[str]:
-        """The concepts of a name."""
-        return {ident for ident in self.by_name.get(name, ()) if self.kinds[ident] is EntityKind.CONCEPT}
+        """Return the concepts with a name."""
+        return {concept_id for concept_id in self.by_name.get(name, ()) if self.kinds[concept_id] is EntityKind.CONCEPT}
 
     def is_under(self, concept: str, goals: set[str]) -> bool:
-        """Whether a concept is one of the goals or lies under one."""
-        seen, waiting = set(), [concept]
+        """Return whether a concept is one of the goals or a descendant of one."""
+        visited, waiting = set(), [concept]
         while waiting:
-            one = waiting.pop()
-            if one in goals:
+            current = waiting.pop()
+            if current in goals:
                 return True
-            if one not in seen:
-                seen.add(one)
-                waiting.extend(self.parents.get(one, ()))
+            if current not in visited:
+                visited.add(current)
+                waiting.extend(self.parents.get(current, ()))
         return False
 
     def attributes(self, of: set[str], key: str) -> list[Fact]:
-        """The attributes of this key that the entities have."""
-        return [f for ident in of for f in self.of_subject.get((key, ident), ()) if not isinstance(f.object, Ref)]
+        """Return the attributes of entities with this key."""
+        return [f for entity_id in of for f in self.of_subject.get((key, entity_id), ()) if not isinstance(f.object, Ref)]
 
     def relates(self, of: set[str], key: str) -> list[Fact]:
-        """The relations of this name that leave the entities."""
-        return [f for ident in of for f in self.of_subject.get((key, ident), ()) if isinstance(f.object, Ref)]
+        """Return the relations of this name that start at the entities."""
+        return [f for entity_id in of for f in self.of_subject.get((key, entity_id), ()) if isinstance(f.object, Ref)]
 
     # -- tests on values ---------------------------------------------------------------------------
 
     def compare(self, operator: str, value: Any, literal: Any) -> bool:
-        """Whether a value satisfies a comparison with a typed literal."""
+        """Return whether a value satisfies a comparison with a typed literal."""
         if isinstance(value, Ref) and isinstance(literal, str):
             value = self.name(value.id)
         if isinstance(literal, Time):
@@ -233,11 +231,11 @@ def compare_times(operator: str, value: Time, target: Time) -> bool:
 
 
 def unbatched(batch: Batch) -> Iterable[Statement]:
-    """The statements of a batch, one by one."""
+    """Yield the statements of a batch one by one."""
     n, column = len(batch), batch.objects
     objects: Sequence[Any]
     if isinstance(column, Ids):
-        objects = [Ref(ident) for ident in column.ids]
+        objects = [Ref(entity_id) for entity_id in column.ids]
     elif isinstance(column, Texts):
         objects = list(column.texts)
     elif isinstance(column, Numbers):
@@ -257,32 +255,30 @@ def unbatched(batch: Batch) -> Iterable[Statement]:
 
 # -- programs --------------------------------------------------------------------------------------
 
-#: A step of a program: function, texts, the steps whose results it takes.
+#: A step of a program: function, texts, and the numbers of the steps that it depends on.
 Call = tuple[str, Sequence[str], Sequence[int]]
 OPERATORS = ("=", "!=", "<", ">", "<=", ">=")
 
 
 @dataclass
 class Result:
-    """What a step gave: `sort` is "entities", "facts", "values" (entity references are `Ref`),
-    "names" or "one".
-    """
+    """The result of a step: `sort` is "entities", "facts", "values" (entity references are `Ref`), "names" or "one"."""
 
     sort: str
     found: Any
 
 
 def answer(model: Model, program: Sequence[Call], *, lenient: bool = False) -> list[str] | set[str]:
-    """The texts of a program's answer, in the fixed order, each once.
+    """Return the texts of a program's answer, in the fixed order, without repeats.
 
-    Where the program is to be refused: the names of the errors that may be raised; which is met
-    first is the engine's choice.
+    For a program that must be refused, return the names of the errors that may be raised; which one is raised first is
+    up to the engine.
     """
     return answer_and_left_out(model, program, lenient=lenient)[0]
 
 
 def answer_and_left_out(model: Model, program: Sequence[Call], *, lenient: bool = False) -> tuple[list[str] | set[str], int]:
-    """The same, and how many values could not be compared with the literals they met."""
+    """Return the same, and the number of values that could not be compared with a literal."""
     step = _Step(model, lenient)
     results: list[Result] = []
     for function, texts, dependencies in program:
@@ -291,15 +287,15 @@ def answer_and_left_out(model: Model, program: Sequence[Call], *, lenient: bool 
 
 
 def texts_of(model: Model, result: Result) -> list[str]:
-    """A result as texts in the fixed order: entities by name; numbers, times, texts and names, the
-    unknown.
+    """Return a result as texts in the fixed order: entities by name; numbers, times, texts and names, then unknown
+    values.
     """
     if result.sort == "one":
         return [text_of(result.found)]
     if result.sort == "facts":
         names = sorted(model.name(end) for _, end in result.found)
     elif result.sort in ("entities", "names"):
-        names = sorted(model.name(ident) for ident in result.found)
+        names = sorted(model.name(entity_id) for entity_id in result.found)
     else:
         names = [text for _, text in sorted(_placed(model, value) for value in result.found)]
     return list(dict.fromkeys(names))
@@ -316,9 +312,7 @@ def _placed(model: Model, value: Any) -> tuple[Any, str]:
 
 
 class _Step:
-    """The functions. What is refused is gathered, and read as nothing, so that later steps are
-    looked at, too.
-    """
+    """The functions. Errors are collected and read as empty results, so that later steps are checked too."""
 
     def __init__(self, model: Model, lenient: bool) -> None:
         self.model, self.lenient = model, lenient
@@ -331,7 +325,7 @@ class _Step:
                 return getattr(self, family.lower())(function.removeprefix(family), inputs, *texts)
         return getattr(self, function.lower())(inputs, *texts)
 
-    # -- what comes in -----------------------------------------------------------------------------
+    # -- inputs ------------------------------------------------------------------------------------
 
     def entities(self, result: Result) -> set[str]:
         if result.sort == "entities":
@@ -373,27 +367,27 @@ class _Step:
             return ""
 
     def readings(self, text: str, kinds: set[tuple[str, str]]) -> list[Any]:
-        """A literal whose type is not said, as every type that the key has and the text can be."""
+        """Return a literal of unstated type, parsed as every type that the key has and the text allows."""
         types = {kind for kind, _ in kinds}
-        found: list[Any] = [collapse(text)] if not types or types & {"text", "entity"} else []
-        for kind, read in (("time", Time.parse), ("quantity", parse_quantity)):
+        result: list[Any] = [collapse(text)] if not types or types & {"text", "entity"} else []
+        for kind, parse in (("time", Time.parse), ("quantity", parse_quantity)):
             if kind in types:
                 with suppress(ValueError):
-                    found.append(read(text))
-        if not found and types - {"unknown"}:
+                    result.append(parse(text))
+        if not result and types - {"unknown"}:
             self.refusals.add("LiteralError")
-        return found
+        return result
 
     def holds(self, operator: str, values: Iterable[Any], literals: list[Any]) -> list[bool]:
-        """For each value, whether one of the readings of a literal holds; counts those that no
-        reading can be compared with.
+        """Return, for each value, whether a reading of the literal satisfies the test; count values that no reading can
+        be compared with.
         """
-        found = list(values)
-        wanted = {kind_of(literal) for literal in literals} | {("unknown", "1")}
-        if ("text", "1") in wanted:
-            wanted.add(("entity", "1"))
-        self.left_out += sum(kind_of(value) not in wanted for value in found)
-        return [any(self.model.compare(operator, value, literal) for literal in literals) for value in found]
+        listed = list(values)
+        comparable = {kind_of(literal) for literal in literals} | {("unknown", "1")}
+        if ("text", "1") in comparable:
+            comparable.add(("entity", "1"))
+        self.left_out += sum(kind_of(value) not in comparable for value in listed)
+        return [any(self.model.compare(operator, value, literal) for literal in literals) for value in listed]
 
     # -- the functions -----------------------------------------------------------------------------
 
@@ -401,18 +395,22 @@ class _Step:
         return Result("entities", self.model.entities())
 
     def find(self, inputs: list[Result], name: str) -> Result:
-        found = set(self.model.by_name.get(name, ()))
-        self.known(bool(found), name)
-        return Result("entities", found)
+        entities = set(self.model.by_name.get(name, ()))
+        self.known(bool(entities), name)
+        return Result("entities", entities)
 
     def filterconcept(self, inputs: list[Result], name: str) -> Result:
         concepts = self.model.concepts_called(name)
         self.known(bool(concepts), name)
-        under = {
-            ident for ident, kind in self.model.kinds.items() if kind is EntityKind.CONCEPT and self.model.is_under(ident, concepts)
+        descendants = {
+            entity_id
+            for entity_id, kind in self.model.kinds.items()
+            if kind is EntityKind.CONCEPT and self.model.is_under(entity_id, concepts)
         }
         members = {
-            ident for ident in self.entities(inputs[0]) & self.model.entities() if under & self.model.member_of.get(ident, set())
+            entity_id
+            for entity_id in self.entities(inputs[0]) & self.model.entities()
+            if descendants & self.model.member_of.get(entity_id, set())
         }
         return Result("entities", members)
 
@@ -420,29 +418,31 @@ class _Step:
         operator = self.word(operator, OPERATORS)
         facts = self.model.attributes(self.entities(inputs[0]), self.attribute(key))
         literal = self.literal(kind, text)
-        held = self.holds(operator, (f.object for f in facts), [literal])
-        return Result("facts", {(f, f.subject) for f, holds in zip(facts, held, strict=True) if holds})
+        passed = self.holds(operator, (f.object for f in facts), [literal])
+        return Result("facts", {(f, f.subject) for f, holds in zip(facts, passed, strict=True) if holds})
 
     def qfilter(self, kind: str, inputs: list[Result], key: str, text: str, operator: str = "=") -> Result:
         operator = self.word(operator, OPERATORS)
-        found = inputs[0].found
+        pairs = inputs[0].found
         if inputs[0].sort != "facts":
             self.refusals.add("PlanError")
-            found = set()
+            pairs = set()
         self.qualifier(key)
         literal = self.literal(kind, text)
-        return Result("facts", {(f, end) for f, end in found if self._qualified(f, key, operator, [literal])})
+        return Result("facts", {(f, end) for f, end in pairs if self._qualified(f, key, operator, [literal])})
 
     def _qualified(self, fact: Fact, key: str, operator: str, literals: list[Any]) -> bool:
         values = {identity(value): value for k, value in fact.qualifiers if k == key}
         return any(self.holds(operator, values.values(), literals))
 
     def relate(self, inputs: list[Result], relation: str, direction: str) -> Result:
-        of = self.entities(inputs[0])
+        entities = self.entities(inputs[0])
         self.relation(relation)
         if self.word(direction, ("forward", "backward")) == "forward":
-            return Result("facts", {(f, f.object.id) for f in self.model.relates(of, relation)})
-        return Result("facts", {(f, f.subject) for ident in of for f in self.model.of_object.get((relation, ident), ())})
+            return Result("facts", {(f, f.object.id) for f in self.model.relates(entities, relation)})
+        return Result(
+            "facts", {(f, f.subject) for entity_id in entities for f in self.model.of_object.get((relation, entity_id), ())}
+        )
 
     def _pair(self, inputs: list[Result]) -> tuple[set[str], set[str]]:
         return self.entities(inputs[0]), self.entities(inputs[1])
@@ -480,14 +480,14 @@ class _Step:
         facts = self.model.attributes(self.entities(inputs[0]), self.attribute(key))
         self.qualifier(qkey)
         literals = self.readings(text, self.model.attribute_kinds.get(key, set()))
-        held = self.holds("=", (f.object for f in facts), literals)
+        passed = self.holds("=", (f.object for f in facts), literals)
         return self._distinct(
-            value for f, holds in zip(facts, held, strict=True) if holds for k, value in f.qualifiers if k == qkey
+            value for f, holds in zip(facts, passed, strict=True) if holds for k, value in f.qualifiers if k == qkey
         )
 
     def _between(self, inputs: list[Result]) -> list[Fact]:
         left, right = self._pair(inputs)
-        facts = (f for ident in left for f in self.model.leaving.get(ident, ()))
+        facts = (f for entity_id in left for f in self.model.leaving.get(entity_id, ()))
         return [f for f in facts if isinstance(f.object, Ref) and f.object.id in right]
 
     def queryrelation(self, inputs: list[Result]) -> Result:
@@ -504,11 +504,11 @@ class _Step:
         return self._best(left | right, key, self.word(word, ("greater", "less")) == "greater")
 
     def selectamong(self, inputs: list[Result], key: str, word: str) -> Result:
-        of = self.entities(inputs[0])
-        return self._best(of, key, self.word(word, ("largest", "smallest")) == "largest")
+        entities = self.entities(inputs[0])
+        return self._best(entities, key, self.word(word, ("largest", "smallest")) == "largest")
 
     def _best(self, of: set[str], key: str, largest: bool) -> Result:
-        """All entities with the best value; those of the most frequent type and unit compete (times
+        """Return all entities with the best value; only values of the most frequent type and unit compete (ties: times
         first, then units by name).
         """
         facts = [f for f in self.model.attributes(of, self.attribute(key)) if isinstance(f.object, Quantity | Time)]
@@ -519,18 +519,18 @@ class _Step:
         chosen = min(kinds, key=lambda k: (-kinds[k], k[0] != "time", names.get(k[1], k[1])))
         scores = [(_score(f.object, largest), f.subject) for f in facts if kind_of(f.object) == chosen]
         best = (max if largest else min)(score for score, _ in scores)
-        return Result("names", {ident for score, ident in scores if score == best})
+        return Result("names", {entity_id for score, entity_id in scores if score == best})
 
     def verify(self, kind: str, inputs: list[Result], text: str, operator: str = "=") -> Result:
         operator = self.word(operator, OPERATORS)
-        found = inputs[0].found
+        values = inputs[0].found
         if inputs[0].sort == "names":
-            found = [self.model.name(ident) for ident in found]
+            values = [self.model.name(entity_id) for entity_id in values]
         elif inputs[0].sort != "values":
             self.refusals.add("PlanError")
-            found = []
+            values = []
         literal = self.literal(kind, text)
-        return Result("one", any(self.holds(operator, found, [literal])))
+        return Result("one", any(self.holds(operator, values, [literal])))
 
 
 def _score(value: Any, largest: bool) -> Any:
@@ -539,7 +539,7 @@ def _score(value: Any, largest: bool) -> Any:
     return exact(value.number)
 
 
-# `and`, `or` and `except` are no names in Python.
+# `and`, `or` and `except` cannot be names in Python.
 setattr(_Step, "and", _Step.setand)
 setattr(_Step, "except", _Step.setexcept)
 setattr(_Step, "or", _Step.setor)

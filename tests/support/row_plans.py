@@ -1,5 +1,5 @@
-"""Random plans over rows that bind several variables, about the graph of `tests.support.operators`: few names and variables, so
-that they often meet; what is no plan (a variable bound twice) is not made.
+"""Random plans over rows that bind several variables, for the graph of `tests.support.operators`: there are few names
+and variables, so that they often meet; invalid plans (a variable bound twice) are not generated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ENTITIES = ("x", "y", "z")
 X, Y, Z, W = map(V, "xyzw")
 KNOWS = alg.Pattern((alg.StatementPattern(X, ("knows",), Y),))
 HEIGHTS = alg.Pattern((alg.StatementPattern(Y, ("height",), W, condition=CONDITIONS[0]),))
-#: A plan for each operator, by what is in it.
+#: A plan for each operator, by its description.
 EXAMPLES: dict[str, Node] = {
     "Pattern": KNOWS,
     "Pattern of two statements with the same value": alg.Pattern(
@@ -80,7 +80,7 @@ EXAMPLES: dict[str, Node] = {
 
 @dataclass(frozen=True)
 class Words:
-    """What plans are about."""
+    """The words of plans."""
 
     predicates: tuple[str, ...] = PREDICATES
     relations: tuple[str, ...] = RELATIONS
@@ -93,7 +93,7 @@ class Words:
 
 
 class Maker:
-    """Makes plans from a seed, of the words of a graph."""
+    """Generates plans from a seed and the words of a graph."""
 
     def __init__(self, seed: int, words: Words = Words()) -> None:
         self.random = Random(seed)
@@ -135,7 +135,7 @@ class Maker:
         )
 
     def pattern(self) -> alg.Pattern:
-        """A basic pattern."""
+        """Return a basic pattern."""
         statements = tuple(self._statement() for _ in range(self.random.choice((0, 1, 1, 1, 2, 2, 3))))
         memberships = tuple(
             alg.MembershipPattern(self._place(), self.random.choice((V("z"), alg.ByName((self._words.concept,)))), self._some(0.3))
@@ -157,14 +157,14 @@ class Maker:
             directions: Any = ("forward", "backward", "either") if self._some(0.3) else ("forward",)
             hops = tuple(alg.Hop((name,), self.random.choice(directions)) for name in self.random.sample(self._words.relations, 2))
             least, most = self.random.choice(((1, None), (0, None), (1, 2), (0, 1), (2, 3), (0, 0)))
-            of = self.pattern() if self._some(0.4) else None
+            input_rows = self.pattern() if self._some(0.4) else None
             mode: Any = "ends" if self._some(0.8) else self.random.choice(("trails", "shortest", "all shortest"))
             ends = V("x"), V("y") if self._some(0.8) else self.random.choice(self._words.sets)
-            return alg.Path(of, ends[0], hops, ends[1], least, most, mode)
+            return alg.Path(input_rows, ends[0], hops, ends[1], least, most, mode)
         return self.pattern()
 
     def rows(self, depth: int) -> alg.Solutions:
-        """An operator over rows."""
+        """Return an operator over rows."""
         if depth == 0:
             return self._leaf()
         kind = self.random.choice(
@@ -173,52 +173,54 @@ class Maker:
         )  # fmt: skip
         if kind == "leaf":
             return self._leaf()
-        of = self.rows(depth - 1)
+        input_rows = self.rows(depth - 1)
         pairs: dict[str, Any] = {
             "join": alg.Join, "left": alg.LeftJoin, "semi": alg.SemiJoin, "anti": alg.AntiJoin, "minus": alg.MinusRows
         }  # fmt: skip
         if kind in pairs:
-            return pairs[kind](of, self.rows(depth - 1))  # type: ignore[no-any-return]
+            return pairs[kind](input_rows, self.rows(depth - 1))  # type: ignore[no-any-return]
         if kind == "union":
-            return alg.UnionAll((of, self.rows(depth - 1)))
-        names = of.variables
+            return alg.UnionAll((input_rows, self.rows(depth - 1)))
+        names = input_rows.variables
         if not names:
-            return of
+            return input_rows
         name = self.random.choice(names)
-        fresh = f"n{self.random.randrange(1_000)}"
+        new_name = f"n{self.random.randrange(1_000)}"
         if kind == "mark":
-            return alg.MarkJoin(of, self.rows(depth - 1), fresh)
+            return alg.MarkJoin(input_rows, self.rows(depth - 1), new_name)
         if kind == "where":
-            return alg.WhereRows(of, name, self.random.choice(self._words.conditions))
+            return alg.WhereRows(input_rows, name, self.random.choice(self._words.conditions))
         if kind == "bound":
-            return alg.BoundRows(of, (name,))
+            return alg.BoundRows(input_rows, (name,))
         if kind == "project":
-            kept = self.random.sample(names, self.random.randint(1, len(names)))
-            news = list(kept)
+            chosen = self.random.sample(names, self.random.randint(1, len(names)))
+            new_names = list(chosen)
             if self._some(0.4):
-                self.random.shuffle(news)
-            return alg.Project(of, tuple(zip(news, kept, strict=True)))
+                self.random.shuffle(new_names)
+            return alg.Project(input_rows, tuple(zip(new_names, chosen, strict=True)))
         if kind == "distinct":
-            return alg.DistinctRows(of)
+            return alg.DistinctRows(input_rows)
         if kind == "group":
             keys = tuple(self.random.sample(names, self.random.choice((0, 1, 1))))
             function: Any = self.random.choice(("count", "count", "count", "list", "min", "any"))
             counted = None if function == "count" and self._some(0.5) else self.random.choice(names)
-            return alg.GroupRows(of, keys, (alg.RowAggregate(fresh, function, counted, self._some(0.4)),))
+            return alg.GroupRows(input_rows, keys, (alg.RowAggregate(new_name, function, counted, self._some(0.4)),))
         if kind == "order":
-            return alg.OrderRows(of, (alg.RowOrder(name, self._some(0.5), self._some(0.5)),))
+            return alg.OrderRows(input_rows, (alg.RowOrder(name, self._some(0.5), self._some(0.5)),))
         if kind == "slice":
-            return alg.SliceRows(of, self.random.choice((0, 0, 1)), self.random.choice((1, 3, 10)))
+            return alg.SliceRows(input_rows, self.random.choice((0, 0, 1)), self.random.choice((1, 3, 10)))
         if kind == "filter":
-            return alg.Filter(of, self._test(names))
+            return alg.Filter(input_rows, self._test(names))
         return alg.Extend(
-            of, fresh, self.random.choice((ex.Property(ex.Variable(name), self._words.attribute), ex.IsNull(ex.Variable(name))))
+            input_rows,
+            new_name,
+            self.random.choice((ex.Property(ex.Variable(name), self._words.attribute), ex.IsNull(ex.Variable(name)))),
         )
 
     def _test(self, names: tuple[str, ...]) -> Any:
-        one, other = (ex.Variable(self.random.choice(names)) for _ in range(2))
-        return self.random.choice((ex.Comparison("=", one, other), ex.Not(ex.IsNull(one)), ex.IsNull(one)))
+        first, second = (ex.Variable(self.random.choice(names)) for _ in range(2))
+        return self.random.choice((ex.Comparison("=", first, second), ex.Not(ex.IsNull(first)), ex.IsNull(first)))
 
     def plan(self) -> alg.Solutions:
-        """A whole plan."""
+        """Return a complete plan."""
         return self.rows(self.random.choice((1, 1, 2, 2, 3)))

@@ -1,7 +1,7 @@
-"""Random graphs, random plans of several variables over them, and the same plans as SQL and SPARQL, written apart from
-the engine: what other systems say of them.
+"""Random graphs, random plans of several variables over them, and the same plans as SQL and SPARQL, generated
+independently of the engine: the answers of other systems, for comparison.
 
-A term is a text in SQL: `e:` an entity, `n:` a number, `t:` a text, `s:` a statement, NULL where a variable is unbound.
+In SQL a term is a text: `e:` an entity, `n:` a number, `t:` a text, `s:` a statement, NULL an unbound variable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Fact = tuple[str, str, str, str, tuple[tuple[str, str], ...]]
 
 @dataclass
 class World:
-    """A graph as the engine has it, and its statements as rows."""
+    """A graph, and its statements as rows."""
 
     graph: Any
     facts: list[Fact]
@@ -36,7 +36,7 @@ class World:
     entities: list[str]
 
     def tables(self, connection: Any) -> None:
-        """The graph as tables of DuckDB."""
+        """Write the graph as DuckDB tables."""
         for name in ("st", "q", "mem", "ent"):
             connection.execute(f"DROP TABLE IF EXISTS {name}")
         connection.execute("CREATE TABLE st (id VARCHAR, s VARCHAR, p VARCHAR, o VARCHAR, fam VARCHAR)")
@@ -46,7 +46,7 @@ class World:
         insert(connection, "st", [(key, s, f"t:{p}", o, "r" if o.startswith("e:") else "a") for key, s, p, o, _ in self.facts])
         insert(connection, "q", [(key, f"t:{k}", v) for key, *_, qualifiers in self.facts for k, v in qualifiers])
         insert(connection, "mem", self.members)
-        insert(connection, "ent", [(one,) for one in self.entities])
+        insert(connection, "ent", [(entity,) for entity in self.entities])
 
 
 def insert(connection: Any, table: str, rows: list[tuple[str, ...]]) -> None:
@@ -55,12 +55,12 @@ def insert(connection: Any, table: str, rows: list[tuple[str, ...]]) -> None:
 
 
 def key_of(subject: str, predicate: str, value: str, qualifiers: Any) -> str:
-    """What tells a statement from others."""
+    """Return the identity of a statement as a text."""
     return f"s:{subject}|{predicate}|{value}|{sorted(qualifiers)}"
 
 
 def encoded(value: Any) -> str | None:
-    """A term of an answer as SQL has it."""
+    """Return a term of an answer as in SQL."""
     if value is None:
         return None
     if isinstance(value, Entity):
@@ -78,7 +78,7 @@ def encoded(value: Any) -> str | None:
 
 
 def world(rng: random.Random) -> World:
-    """A small graph with parallel statements, loops, hubs, values of two types, and concepts below others."""
+    """Return a small graph with parallel statements, loops, hubs, values of two types, and concepts with subclasses."""
     entities = [f"x{number}" for number in range(rng.randint(3, 9))]
     concepts, parents = ["c0", "c1", "c2"], {"c1": "c0", "c2": "c1"}
     statements: dict[str, tuple[Fact, Statement]] = {}
@@ -107,21 +107,23 @@ def world(rng: random.Random) -> World:
     stated = {(rng.choice(entities), rng.choice(concepts)) for _ in range(rng.randint(0, 6))}
     members = set()
     for entity, concept in stated:
-        at: str | None = concept
-        while at is not None:
-            members.add((f"e:{entity}", f"e:{at}"))
-            at = parents.get(at)
+        ancestor: str | None = concept
+        while ancestor is not None:
+            members.add((f"e:{entity}", f"e:{ancestor}"))
+            ancestor = parents.get(ancestor)
     graph = condgraph.open()
     graph.add(
         [
-            *(Entity(one, one) for one in entities),
-            *(Entity(one, one, EntityKind.CONCEPT) for one in concepts),
+            *(Entity(item, item) for item in entities),
+            *(Entity(item, item, EntityKind.CONCEPT) for item in concepts),
             *(Subclass(child, parent) for child, parent in parents.items()),
             *(Member(*pair) for pair in sorted(stated)),
             *(statement for _, statement in statements.values()),
         ]
     )
-    return World(graph, [fact for fact, _ in statements.values()], sorted(members), [f"e:{one}" for one in (*entities, *concepts)])
+    return World(
+        graph, [fact for fact, _ in statements.values()], sorted(members), [f"e:{item}" for item in (*entities, *concepts)]
+    )
 
 
 # -- plans -------------------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ def world(rng: random.Random) -> World:
 
 @dataclass
 class Plans:
-    """Random plans over a world; `plain` ones have only what the RDF of a graph says alike."""
+    """Random plans over a world; `plain` ones use only what has the same meaning in the RDF of a graph."""
 
     rng: random.Random
     entities: list[str]
@@ -209,15 +211,15 @@ class Plans:
 
     def test(self, variables: tuple[str, ...]) -> ex.Expression:
         rng = self.rng
-        one, other = (ex.Variable(rng.choice(variables or ("a",))) for _ in range(2))
+        first, second = (ex.Variable(rng.choice(variables or ("a",))) for _ in range(2))
         draw = rng.random()
         if draw < 0.5:
-            return ex.Comparison("=" if rng.random() < 0.5 else "<>", one, other)
+            return ex.Comparison("=" if rng.random() < 0.5 else "<>", first, second)
         if draw < 0.7 and not self.plain:
-            return ex.IsNull(one)
+            return ex.IsNull(first)
         if draw < 0.85 and not self.plain:
-            return ex.Not(ex.Comparison("=", one, other))
-        parts = (ex.Comparison("=", one, other), ex.Comparison("<>", one, ex.Variable(rng.choice(variables or ("a",)))))
+            return ex.Not(ex.Comparison("=", first, second))
+        parts = (ex.Comparison("=", first, second), ex.Comparison("<>", first, ex.Variable(rng.choice(variables or ("a",)))))
         return ex.And(parts) if rng.random() < 0.5 else ex.Or(parts)
 
     def plan(self, depth: int) -> Any:
@@ -250,13 +252,13 @@ class Plans:
         left = self.plan(depth - 1)
         names = tuple(left.variables)
         if kind in ("Join", "LeftJoin", "MinusRows", "AntiJoin", "SemiJoin", "MarkJoin", "UnionAll"):
-            # EXISTS of SPARQL is a join only with one group.
+            # EXISTS of SPARQL equals a semi-join only for a single group.
             right = self.pattern() if self.plain and kind in ("AntiJoin", "SemiJoin") else self.plan(depth - 2)
             if kind == "UnionAll":
                 return alg.UnionAll((left, right))
             if kind == "LeftJoin":
-                every = tuple(dict.fromkeys([*names, *right.variables]))
-                return alg.LeftJoin(left, right, self.test(every) if rng.random() < 0.3 and every else None)
+                all_names = tuple(dict.fromkeys([*names, *right.variables]))
+                return alg.LeftJoin(left, right, self.test(all_names) if rng.random() < 0.3 and all_names else None)
             if kind == "MarkJoin":
                 return alg.MarkJoin(left, right, self.new())
             return getattr(alg, kind)(left, right)
@@ -264,7 +266,9 @@ class Plans:
             return alg.Filter(left, self.test(names))
         if kind == "Project" and names:
             chosen = rng.sample(names, rng.randint(1, len(names)))
-            return alg.Project(left, tuple((self.new() if rng.random() < 0.2 and not self.plain else one, one) for one in chosen))
+            return alg.Project(
+                left, tuple((self.new() if rng.random() < 0.2 and not self.plain else variable, variable) for variable in chosen)
+            )
         if kind == "GroupRows":
             keys = tuple(rng.sample(names, rng.randint(0, min(2, len(names)))))
             parts = [alg.RowAggregate(self.new(), "count")]
@@ -299,7 +303,7 @@ def number(term: str) -> str:
 
 
 def listed(node: ById) -> str:
-    return "(" + ", ".join(f"'e:{one}'" for one in node.ids) + ")"
+    return "(" + ", ".join(f"'e:{entity_id}'" for entity_id in node.ids) + ")"
 
 
 def compared(term: str, condition: Compare) -> str:
@@ -314,7 +318,7 @@ def compatible(left: Any, right: Any) -> list[str]:
 
 @dataclass
 class Select:
-    """One SELECT of a pattern in the making."""
+    """A SELECT for a pattern, under construction."""
 
     tables: list[str] = field(default_factory=list)
     tests: list[str] = field(default_factory=list)
@@ -326,7 +330,7 @@ class Select:
         return name
 
     def at(self, place: Any, term: str) -> None:
-        """What holds at a place."""
+        """Bind or test a term for a place of the pattern."""
         if isinstance(place, alg.Variable):
             if place.name in self.bound:
                 self.tests.append(f"{self.bound[place.name]} = {term}")
@@ -358,7 +362,7 @@ def pattern_sql(node: alg.Pattern) -> str:
         if part.predicate is None:
             pass
         elif isinstance(part.predicate, tuple):
-            select.tests.append(f"{t}.p IN ({', '.join(repr('t:' + one) for one in part.predicate)})")
+            select.tests.append(f"{t}.p IN ({', '.join(repr('t:' + item) for item in part.predicate)})")
         else:
             select.at(part.predicate, f"{t}.p")
         select.at(part.object, f"{t}.o")
@@ -387,30 +391,30 @@ def pattern_sql(node: alg.Pattern) -> str:
             if not qualifier.variables:
                 select.tests.append(f"EXISTS (SELECT 1 FROM q WHERE {' AND '.join(tests)})")
     for membership in node.memberships:
-        inner = [
+        tests_of_ids = [
             f"{column} IN {listed(place)}"
             for column, place in zip("ec", (membership.member, membership.concept), strict=True)
             if isinstance(place, ById)
         ]
-        kept = [
+        columns = [
             column
             for column, place in zip("ec", (membership.member, membership.concept), strict=True)
             if isinstance(place, alg.Variable)
         ]
-        where = f" WHERE {' AND '.join(inner)}" if inner else ""
-        m = select.table(f"(SELECT DISTINCT {', '.join(kept) or '1 AS one_'} FROM mem{where})")
+        where = f" WHERE {' AND '.join(tests_of_ids)}" if tests_of_ids else ""
+        m = select.table(f"(SELECT DISTINCT {', '.join(columns) or '1 AS one_'} FROM mem{where})")
         for column, place in zip("ec", (membership.member, membership.concept), strict=True):
             if isinstance(place, alg.Variable):
                 select.at(place, f"{m}.{column}")
     if node.different:
-        select.tests.extend(f"{one}.id <> {other}.id" for at, one in enumerate(ids) for other in ids[:at])
+        select.tests.extend(f"{item}.id <> {earlier}.id" for at, item in enumerate(ids) for earlier in ids[:at])
     return select.text(node.variables)
 
 
 def path_sql(node: alg.Path) -> str:
     steps = []
     for hop in node.hops:
-        predicates = ", ".join(f"'t:{one}'" for one in hop.predicates or ())
+        predicates = ", ".join(f"'t:{predicate}'" for predicate in hop.predicates or ())
         if hop.direction != "backward":
             steps.append(f"SELECT id, s AS x, o AS y FROM st WHERE fam = 'r' AND p IN ({predicates})")
         if hop.direction != "forward":
@@ -418,18 +422,18 @@ def path_sql(node: alg.Path) -> str:
     step = f"({' UNION '.join(steps)})"
     most = f" AND w.n < {node.most}" if node.most is not None else ""
     if node.mode == "ends":
-        # Walks beyond the number of entities lead nowhere new, but for the least steps.
+        # Walks longer than the number of entities reach nothing new, apart from the least number of steps.
         bound = most or f" AND w.n < {node.least} + 14"
         walks = (
             f"WITH RECURSIVE w(x, y, n) AS (SELECT e, e, 0 FROM ent UNION SELECT w.x, step.y, w.n + 1 FROM w JOIN {step} step "
             f"ON step.x = w.y WHERE true{bound}) SELECT DISTINCT x, y, NULL AS n FROM w WHERE n >= {node.least}"
         )
     else:
-        apart = "NOT list_contains(w.ids, step.id)" if node.mode == "trails" else "NOT list_contains(w.seen, step.y)"
+        is_new = "NOT list_contains(w.ids, step.id)" if node.mode == "trails" else "NOT list_contains(w.seen, step.y)"
         walks = (
             f"WITH RECURSIVE w(x, y, n, ids, seen) AS (SELECT e, e, 0, CAST([] AS VARCHAR[]), [e] FROM ent UNION ALL "
             f"SELECT w.x, step.y, w.n + 1, list_append(w.ids, step.id), list_append(w.seen, step.y) FROM w JOIN {step} step "
-            f"ON step.x = w.y WHERE {apart}{most}) SELECT x, y, n FROM w WHERE n >= {node.least}"
+            f"ON step.x = w.y WHERE {is_new}{most}) SELECT x, y, n FROM w WHERE n >= {node.least}"
         )
         if node.mode == "all shortest":
             walks = f"SELECT x, y, n FROM (SELECT *, min(n) OVER (PARTITION BY x, y) AS best FROM ({walks})) WHERE n = best"
@@ -437,23 +441,23 @@ def path_sql(node: alg.Path) -> str:
     t = select.table(f"({walks})")
     for place, term in ((node.subject, f"{t}.x"), (node.object, f"{t}.y")):
         select.at(place, term)
-    own = alg.Path(
+    without_input = alg.Path(
         None, *(getattr(node, name) for name in ("subject", "hops", "object", "least", "most", "mode", "path", "length"))
     )
     if node.length is not None:
         select.bound[node.length.name] = f"'n:' || {t}.n"
-    text = select.text(own.variables)
+    text = select.text(without_input.variables)
     if node.mode == "ends":
         text = text.replace("SELECT ", "SELECT DISTINCT ", 1)
-    return text if node.of is None else joined(node.of, own, sql(node.of), text, node.variables, "JOIN")
+    return text if node.of is None else joined(node.of, without_input, sql(node.of), text, node.variables, "JOIN")
 
 
 def joined(left: Any, right: Any, one: str, other: str, variables: tuple[str, ...], how: str, more: str = "") -> str:
     columns = []
     for name in variables:
-        both = name in left.variables and name in right.variables
+        is_shared = name in left.variables and name in right.variables
         columns.append(
-            f"coalesce(l.{name}, r.{name}) AS {name}" if both else f"{'l' if name in left.variables else 'r'}.{name} AS {name}"
+            f"coalesce(l.{name}, r.{name}) AS {name}" if is_shared else f"{'l' if name in left.variables else 'r'}.{name} AS {name}"
         )
     on = " AND ".join([*compatible(left, right), *([more] if more else [])]) or "true"
     return f"SELECT {', '.join(columns) or '1 AS none_'} FROM ({one}) l {how} ({other}) r ON {on}"
@@ -475,7 +479,7 @@ def place_in_order(name: str) -> str:
 
 
 def sql(node: Any) -> str:
-    """A plan as one SELECT."""
+    """Return a plan as one SELECT."""
     if isinstance(node, alg.Pattern):
         return pattern_sql(node)
     if isinstance(node, alg.Path):
@@ -483,9 +487,9 @@ def sql(node: Any) -> str:
     if isinstance(node, alg.Rows):
         terms = [[None if t is None else f"e:{t.id}" if isinstance(t, Ref) else encoded(t) for t in row] for row in node.rows]
         rows = [", ".join("CAST(NULL AS VARCHAR)" if t is None else f"'{t}'" for t in row) for row in terms]
-        none = "SELECT CAST(NULL AS VARCHAR) AS a, CAST(NULL AS VARCHAR) AS w WHERE false"
+        empty = "SELECT CAST(NULL AS VARCHAR) AS a, CAST(NULL AS VARCHAR) AS w WHERE false"
         return (
-            none
+            empty
             if not rows
             else f"SELECT * FROM (VALUES {', '.join(f'({row})' for row in rows)}) AS given({', '.join(node.names)})"
         )
@@ -496,11 +500,11 @@ def sql(node: Any) -> str:
 
         def term(variable: ex.Variable) -> str:
             name = variable.name
-            sides = [f"{side}.{name}" for side, of in (("l", left), ("r", right)) if name in of.variables]
+            sides = [f"{side}.{name}" for side, rows_of in (("l", left), ("r", right)) if name in rows_of.variables]
             return f"coalesce({', '.join(sides)})"
 
-        more = "" if node.condition is None else f"coalesce({test_sql(node.condition, term)}, false)"
-        return joined(left, right, sql(left), sql(right), node.variables, "LEFT JOIN", more)
+        condition = "" if node.condition is None else f"coalesce({test_sql(node.condition, term)}, false)"
+        return joined(left, right, sql(left), sql(right), node.variables, "LEFT JOIN", condition)
     if isinstance(node, alg.SemiJoin | alg.AntiJoin | alg.MarkJoin | alg.MinusRows):
         tests = compatible(node.left, node.right)
         if isinstance(node, alg.MinusRows):
@@ -532,9 +536,9 @@ def sql(node: Any) -> str:
         return f"SELECT DISTINCT * FROM ({inner})"
     if isinstance(node, alg.GroupRows):
         columns = list(node.keys)
-        for one in node.aggregates:
-            of = "*" if one.of is None else f"{'DISTINCT ' * one.distinct}{one.of}"
-            columns.append(f"'n:' || count({of}) AS {one.name}")
+        for aggregate in node.aggregates:
+            argument = "*" if aggregate.of is None else f"{'DISTINCT ' * aggregate.distinct}{aggregate.of}"
+            columns.append(f"'n:' || count({argument}) AS {aggregate.name}")
         by = f" GROUP BY {', '.join(node.keys)}" if node.keys else ""
         return f"SELECT {', '.join(columns)} FROM ({inner}){by}"
     assert isinstance(node, alg.SliceRows)
@@ -551,26 +555,26 @@ def sql(node: Any) -> str:
 
 
 # -- SPARQL ------------------------------------------------------------------------------------------
-# Over the statements of a graph as RDF, each a node with its subject, predicate and object, so that rows are counted as
-# in a pattern. `EXISTS` puts the outer row into its pattern, which is a join where that is one group.
+# SPARQL over the statements of a graph as RDF nodes with subject, predicate and object, so that rows are counted as in
+# a pattern. `EXISTS` substitutes the outer row into its pattern, which equals a join for a single group.
 
 
 def sparql(node: Any) -> str:
-    """A plan with a variable as one SELECT."""
+    """Return a plan with variables as one SELECT."""
     return f"SELECT {' '.join('?' + name for name in node.variables)} {{ {group(node)} }}"
 
 
 def group(node: Any) -> str:
-    """A plan as a group of SPARQL."""
+    """Return a plan as a SPARQL group."""
     if isinstance(node, alg.Pattern):
         parts: list[str] = []
         for part in node.statements:
             at = len(parts)
             parts.append(f"?f{at} <pred:fact_h> {spot(part.subject, f's{at}')} ; <pred:fact_t> {spot(part.object, f'o{at}')} .")
             parts[-1] += f" ?f{at} <pred:fact_r> ?p{at} . "
-            parts[-1] += f"FILTER(?p{at} IN ({', '.join(f'<{one}>' for one in part.predicate or ())})) "
+            parts[-1] += f"FILTER(?p{at} IN ({', '.join(f'<{predicate}>' for predicate in part.predicate or ())})) "
             parts[-1] += "".join(
-                f"FILTER(?{name} IN ({', '.join(f'<{one}>' for one in place.ids)})) "
+                f"FILTER(?{name} IN ({', '.join(f'<{entity_id}>' for entity_id in place.ids)})) "
                 for place, name in ((part.subject, f"s{at}"), (part.object, f"o{at}"))
                 if isinstance(place, ById)
             )
@@ -580,7 +584,7 @@ def group(node: Any) -> str:
             ("^" if hop.direction == "backward" else "") + f"<{hop.predicates[0]}>" for hop in node.hops if hop.predicates
         )
         filters = "".join(
-            f"FILTER(?{name} IN ({', '.join(f'<{one}>' for one in place.ids)})) "
+            f"FILTER(?{name} IN ({', '.join(f'<{entity_id}>' for entity_id in place.ids)})) "
             for place, name in ((node.subject, "s0"), (node.object, "o0"))
             if isinstance(place, ById)
         )
@@ -606,7 +610,7 @@ def group(node: Any) -> str:
 
 
 def bare(node: alg.Pattern) -> str:
-    """A pattern without the SELECT that hides its own variables, which EXISTS would not reach into."""
+    """Return a pattern without the SELECT that hides its own variables, which EXISTS could not substitute."""
     text = group(node)
     return text[text.index("{", 2) + 1 : -3]
 
@@ -624,7 +628,7 @@ def spot(place: Any, name: str) -> str:
 
 
 def by_sparql(graph: Any, plan: Any) -> Counter[Any]:
-    """The rows of a plan by the embedded RDF store."""
+    """Return the rows of a plan from the embedded RDF store."""
     table = graph.sparql(f"BASE <{base_iri('default')}> " + sparql(plan))
     return Counter(
         tuple(None if term is None else "e:" + str(term).rpartition("/")[2].rstrip(">") for term in row) for row in table.rows
@@ -635,7 +639,7 @@ def by_sparql(graph: Any, plan: Any) -> Counter[Any]:
 
 
 def answered(graph: Any, plan: Any) -> tuple[Answer, Counter[Any]]:
-    """The rows of a plan in process, as SQL has them."""
+    """Return the answer of a plan in process, and its rows as in SQL."""
     run = Run(graph.current)
     run.execute(plan)
     answer = Answer(run, plan)
@@ -643,6 +647,6 @@ def answered(graph: Any, plan: Any) -> tuple[Answer, Counter[Any]]:
 
 
 def by_sql(connection: Any, plan: Any) -> Counter[Any]:
-    """The rows of a plan by DuckDB."""
+    """Return the rows of a plan from DuckDB."""
     rows = connection.execute(sql(plan)).fetchall()
     return Counter(rows) if plan.variables else Counter([()] * len(rows))

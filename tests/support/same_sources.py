@@ -1,6 +1,4 @@
-"""What every store has to say of two sources of one name; asked of a local graph and of graphs on
-servers.
-"""
+"""Checks of two sources with the same name, for local graphs and graphs on servers."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ def prices(graph: Graph) -> list[str]:
 
 
 def check_names(graph: Graph, folder: Path) -> None:
-    """Two files of one name do not become one table; the same file again adds nothing; changes are
-    found out.
+    """Check that two files of one name do not become one table, that loading a file again adds nothing, and that
+    changes are detected.
     """
     for month, price in (("jan", 10), ("feb", 12)):
         (folder / month).mkdir()
@@ -52,10 +50,12 @@ def check_names(graph: Graph, folder: Path) -> None:
 
 
 def check_frames(graph: Graph) -> None:
-    """Frames without a name get one each; the same content is the same source."""
+    """Check that frames without a name get distinct names, and that equal content is the same source."""
     first = pd.DataFrame({"item": ["shoe", "hat"], "price": [10, 5]})
     second = first.assign(price=[12, 7])
-    names: list[Any] = [graph.load(one).sources for one in (first, second, first.copy(), second, [{"item": "shoe", "price": 14}])]
+    names: list[Any] = [
+        graph.load(frame).sources for frame in (first, second, first.copy(), second, [{"item": "shoe", "price": 14}])
+    ]
     assert names == [("dataframe",), ("dataframe 2",), ("dataframe",), ("dataframe 2",), ("list",)]
     assert prices(graph) == ["10", "12", "14"]
     with pytest.raises(SourceError, match="other content"):

@@ -7,7 +7,7 @@ from condgraph.samples import SAMPLES
 
 
 def load_samples(graph: Graph) -> Graph:
-    """Load every sample, one after the other; the same graph."""
+    """Load every sample; return the same graph."""
     for sample in SAMPLES:
         graph.load(sample.path, format=sample.format, **sample.options)
     return graph

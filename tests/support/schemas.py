@@ -1,6 +1,5 @@
-"""Random instances of JSON schemas of the kind that grammars are written as: objects, choices, lists
-of values, texts by a pattern, references; and random texts of regular expressions. Nothing here is
-code of the package.
+"""Random instances of JSON schemas in the form of our grammars (objects, choices, lists of values, texts by a pattern,
+references), and random texts of regular expressions. No code is shared with the package.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ _ENDLESS = 10**6
 
 
 class Schemas:
-    """Instances of one schema. Behind `deep` objects within each other the shortest way out is taken."""
+    """Instances of one schema. Below `deep` nested objects, the shortest alternative is taken."""
 
     def __init__(self, schema: dict[str, Any], *, deep: int = 7) -> None:
         self.schema, self.deep = schema, deep
@@ -22,9 +21,9 @@ class Schemas:
         changed = True
         while changed:
             changed = False
-            for name, one in schema.get("$defs", {}).items():
-                if (found := self._cost(one)) < self.least[name]:
-                    self.least[name], changed = found, True
+            for name, definition in schema.get("$defs", {}).items():
+                if (cost := self._cost(definition)) < self.least[name]:
+                    self.least[name], changed = cost, True
 
     def _cost(self, schema: dict[str, Any]) -> int:
         if "$ref" in schema:
@@ -36,22 +35,22 @@ class Schemas:
         return self._cost(schema["items"]) if schema.get("type") == "array" else 0
 
     def derive(self, rng: random.Random, schema: dict[str, Any] | None = None, depth: int = 0) -> Any:
-        """A random instance."""
+        """Return a random instance."""
         schema = self.schema if schema is None else schema
         if "$ref" in schema:
             return self.derive(rng, self.schema["$defs"][schema["$ref"].removeprefix("#/$defs/")], depth)
         if "anyOf" in schema:
-            ways = schema["anyOf"]
+            options = schema["anyOf"]
             if depth > self.deep:
-                best = min(map(self._cost, ways))
-                ways = [one for one in ways if self._cost(one) == best]
-            return self.derive(rng, rng.choice(ways), depth)
+                best = min(map(self._cost, options))
+                options = [option for option in options if self._cost(option) == best]
+            return self.derive(rng, rng.choice(options), depth)
         if "enum" in schema:
             return rng.choice(schema["enum"])
         if schema["type"] == "object":
             assert schema["additionalProperties"] is False
             assert set(schema["required"]) == set(schema["properties"])
-            return {name: self.derive(rng, one, depth + 1) for name, one in schema["properties"].items()}
+            return {name: self.derive(rng, option, depth + 1) for name, option in schema["properties"].items()}
         if schema["type"] == "array":
             return [
                 self.derive(rng, schema["items"], depth + 1) for _ in range(rng.randint(schema["minItems"], schema["maxItems"]))
@@ -60,27 +59,27 @@ class Schemas:
 
 
 def text_of(pattern: str, rng: random.Random) -> str:
-    """A random text that a regular expression takes whole."""
+    """Return a random text that a regular expression matches completely."""
     return _written(rng, patterns.parse(pattern))
 
 
 def alternatives(pattern: str) -> int:
-    """The most alternatives that one choice of a regular expression has, as a reader sees them."""
+    """Return the largest number of alternatives in one choice of a regular expression, as written."""
     return max(_widest(patterns.parse(pattern)), 1)
 
 
 def _widest(parts: Any) -> int:
-    found = 0
-    for kind, of in parts:
+    widest = 0
+    for kind, argument in parts:
         if kind is kinds.SUBPATTERN:
-            found = max(found, _widest(of[3]))
+            widest = max(widest, _widest(argument[3]))
         elif kind is kinds.MAX_REPEAT:
-            found = max(found, _widest(of[2]))
+            widest = max(widest, _widest(argument[2]))
         elif kind is kinds.BRANCH:
-            found = max(found, len(of[1]), *map(_widest, of[1]))
+            widest = max(widest, len(argument[1]), *map(_widest, argument[1]))
         else:
             assert kind in (kinds.LITERAL, kinds.IN, kinds.NOT_LITERAL, kinds.AT), f"{kind} is not taken"
-    return found
+    return widest
 
 
 def _written(rng: random.Random, parts: Any) -> str:
@@ -110,9 +109,9 @@ def _part(rng: random.Random, kind: Any, of: Any) -> str:
                 return letter
             continue
         if not negated:
-            low, high = next(((one, one) if kind is kinds.LITERAL else one) for kind, one in [rng.choice(of)])
+            low, high = next(((item, item) if kind is kinds.LITERAL else item) for kind, item in [rng.choice(of)])
             return chr(rng.randint(low, high))
-        if not any(_within(one, letter) for one in of[1:]):
+        if not any(_within(item, letter) for item in of[1:]):
             return letter
 
 

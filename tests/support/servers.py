@@ -1,6 +1,4 @@
-"""A server of a test's own: up while the test runs; without the program it needs the test is
-skipped, in CI it fails.
-"""
+"""Servers that run while a test does; without the program they need, the test is skipped or, in CI, fails."""
 
 from __future__ import annotations
 
@@ -32,11 +30,9 @@ S = TypeVar("S", bound="Service")
 
 @contextmanager
 def running(server: S, what: str, before: Callable[[], object] | None = None) -> Iterator[S]:
-    """A server that was started, after `before` was done; it is stopped and its data removed at the
-    end.
+    """Start a server after `before`; yield it, then stop it and remove its data.
 
-    Where it cannot be had the test is skipped and says why; with `CONDGRAPH_SERVICES=1` (as CI sets
-    it) that is a failure.
+    If it cannot be started, the test is skipped with the reason; with `CONDGRAPH_SERVICES=1` (set in CI) it fails.
     """
     from service import ServerError
 
@@ -57,7 +53,7 @@ def running(server: S, what: str, before: Callable[[], object] | None = None) ->
 
 @pytest.fixture(scope="session")
 def arcadedb_server() -> Iterator[Any]:
-    """An ArcadeDB that is up (`tools/arcadedb_server.py`), one for each worker."""
+    """A running ArcadeDB (`tools/arcadedb_server.py`), one for each worker."""
     from arcadedb_server import ArcadedbServer
 
     with running(ArcadedbServer(), "ArcadeDB") as server:
@@ -66,7 +62,7 @@ def arcadedb_server() -> Iterator[Any]:
 
 @pytest.fixture
 def arcadedb_address(arcadedb_server: Any, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of an empty database of that server, which is gone afterwards."""
+    """The address of an empty database on that server, which is dropped afterwards."""
     name = f"d{zlib.crc32(request.node.nodeid.encode()):08x}"
     arcadedb_server.create(name)
     yield arcadedb_server.address(name)
@@ -74,9 +70,7 @@ def arcadedb_address(arcadedb_server: Any, request: pytest.FixtureRequest) -> It
 
 
 def missing(what: str) -> NoReturn:
-    """A server of Debian's packages is not on the machine: the test is skipped and says why; with
-    `CONDGRAPH_SERVICES=1` that is a failure.
-    """
+    """Skip the test because a Debian package is missing; with `CONDGRAPH_SERVICES=1`, fail it."""
     if os.environ.get("CONDGRAPH_SERVICES"):
         pytest.fail(what)
     pytest.skip(what)

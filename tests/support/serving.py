@@ -19,7 +19,7 @@ from condgraph.endpoint.server import listen, server
 def serving(
     backend: Any, limits: Limits | None = None, grace: float = 1.0, bounds: Bounds | None = None, proxies: Sequence[str] = ()
 ) -> Iterator[str]:
-    """The address of a running endpoint."""
+    """Run an endpoint; yield its address."""
     with running(backend, limits, grace, bounds, proxies) as (url, _):
         yield url
 
@@ -28,16 +28,18 @@ def serving(
 def running(
     backend: Any, limits: Limits | None = None, grace: float = 1.0, bounds: Bounds | None = None, proxies: Sequence[str] = ()
 ) -> Iterator[tuple[str, Any]]:
-    """The address of a running endpoint, and its server, which knows its connections and tasks."""
-    found: Queue[str] = Queue()
+    """Run an endpoint; yield its address and its server, which knows its connections and tasks."""
+    addresses: Queue[str] = Queue()
     sock = listen("127.0.0.1", 0)
-    running = server(application(backend, limits), [sock], grace=grace, started=found.put, bounds=bounds, proxies=Proxies(proxies))
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [sock]}, daemon=True)
+    endpoint = server(
+        application(backend, limits), [sock], grace=grace, started=addresses.put, bounds=bounds, proxies=Proxies(proxies)
+    )
+    thread = threading.Thread(target=endpoint.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     try:
-        yield found.get(timeout=60), running
+        yield addresses.get(timeout=60), endpoint
     finally:
-        running.should_exit = True
+        endpoint.should_exit = True
         thread.join(20)
         sock.close()
         assert not thread.is_alive()
@@ -68,13 +70,11 @@ def ask(
     body: bytes | None = None,
     **query: Any,
 ) -> Reply:
-    """Send a request; keywords are parameters of the address, `default_graph_uri=[...]` several of
-    one name.
-    """
-    where = urlsplit(url)
+    """Send a request; keywords are query parameters, `default_graph_uri=[...]` several with one name."""
+    parts = urlsplit(url)
     pairs = [(key.replace("_", "-"), value) for key, value in query.items()]
     address = urlencode(pairs, doseq=True)
-    connection = HTTPConnection(where.hostname or "", where.port, timeout=90)
+    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=90)
     try:
         connection.request(method, path + ("?" + address if address else ""), body=body, headers=headers or {})
         response = connection.getresponse()
