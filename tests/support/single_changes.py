@@ -1,4 +1,4 @@
-"""Random single changes next to a plain model of what they do, made by a process that is killed now and then."""
+"""Random single changes, compared with a plain model of them; the process that makes them is killed at times."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from condgraph.engine.snapshot.readback import items
 
 ENTITIES = [f"e{i}" for i in range(9)]
 RELATIONS, ATTRIBUTES, KEYS = ["knows", "near"], ["height", "says", "born"], ["since", "by", "note"]
-#: A statement, a membership, as JSON has them.
+#: A statement or a membership, in the form that JSON has.
 Fact = tuple[Any, ...]
 
 
 def value_of(cell: Any) -> Any:
-    kind, one = cell
-    return {"ref": Ref, "text": str, "number": Quantity, "year": Time.year}[kind](one)
+    kind, content = cell
+    return {"ref": Ref, "text": str, "number": Quantity, "year": Time.year}[kind](content)
 
 
 def item_of(fact: Fact) -> Statement | Member:
     if fact[0] == "member":
         return Member(fact[1], fact[2])
     _, subject, predicate, thing, pairs = fact
-    return Statement(subject, predicate, value_of(thing), tuple((key, value_of(one)) for key, one in pairs))
+    return Statement(subject, predicate, value_of(thing), tuple((key, value_of(value)) for key, value in pairs))
 
 
 def frozen(fact: Any) -> Fact:
-    """A fact of JSON as one that can be in a set."""
+    """Return a fact from JSON as a hashable tuple."""
     if fact[0] == "member":
         return tuple(fact)
     kind, subject, predicate, thing, pairs = fact
-    return kind, subject, predicate, tuple(thing), tuple(sorted((key, tuple(one)) for key, one in pairs))
+    return kind, subject, predicate, tuple(thing), tuple(sorted((key, tuple(cell)) for key, cell in pairs))
 
 
 def a_fact(dice: random.Random) -> Fact:
@@ -58,7 +58,7 @@ def a_fact(dice: random.Random) -> Fact:
 
 
 class Model:
-    """What a graph holds: facts by source, what was retracted, what was added, and names that were given."""
+    """The content of a graph: facts by source, retracted facts, added facts, and new names."""
 
     def __init__(self) -> None:
         self.loaded: dict[str, set[Fact]] = {}
@@ -69,11 +69,11 @@ class Model:
         self.edits = 0
 
     def facts(self) -> set[Fact]:
-        every = set().union(*self.loaded.values()) if self.loaded else set()
-        return (every - self.hidden) | self.added
+        loaded = set().union(*self.loaded.values()) if self.loaded else set()
+        return (loaded - self.hidden) | self.added
 
     def names(self) -> dict[str, str]:
-        """The names of entities that are not their ids."""
+        """Return the names of entities that differ from their ids."""
         declared: dict[str, str] = {}
         for named in self.named.values():
             declared = {**named, **declared}
@@ -97,19 +97,26 @@ class Model:
         self.edits += kind not in ("load", "unload", "compact", "declare")
 
     def an_act(self, dice: random.Random, *, more: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Something that can be done now."""
+        """Return a random change that is possible now."""
         facts = sorted(self.facts(), key=repr)
         while True:
             kind = dice.choices(
                 ["add", "retract", "correct", "rename", "load", "unload", *more], [40, 30, 20, 2, 2, 1, *[1] * len(more)]
             )[0]
             if kind == "load":
-                named = {one: f"{one.upper()} {dice.randrange(3)}" for one in dice.sample(ENTITIES, 2)}
-                # Sources that call one entity otherwise are another test's.
-                others = {one for source, names in self.named.items() for one in names if source != "one"} | set(self.renamed)
-                named = {one: name for one, name in named.items() if one not in others}
-                listed = [a_fact(dice) for _ in range(dice.randrange(4, 15))] + dice.sample(facts, min(3, len(facts)))
-                return {"do": kind, "source": dice.choice(["one", "two"]) if not named else "one", "facts": listed, "names": named}
+                named = {item: f"{item.upper()} {dice.randrange(3)}" for item in dice.sample(ENTITIES, 2)}
+                # Different names for one entity in two sources are left to another test.
+                named_elsewhere = {item for source, names in self.named.items() for item in names if source != "one"} | set(
+                    self.renamed
+                )
+                named = {item: name for item, name in named.items() if item not in named_elsewhere}
+                facts_to_load = [a_fact(dice) for _ in range(dice.randrange(4, 15))] + dice.sample(facts, min(3, len(facts)))
+                return {
+                    "do": kind,
+                    "source": dice.choice(["one", "two"]) if not named else "one",
+                    "facts": facts_to_load,
+                    "names": named,
+                }
             if kind == "unload" and len(self.loaded) > 1:
                 return {"do": kind, "source": dice.choice(sorted(self.loaded))}
             if kind in more and (kind != "declare" or any(fact[2] == "height" for fact in facts)):
@@ -121,25 +128,25 @@ class Model:
             if kind == "retract" and len(facts) > 5:
                 return {"do": kind, "old": dice.choice(facts)}
             if kind == "correct":
-                old, new = (dice.choice([one for one in facts if one[0] != "member"] or [()]), a_fact(dice))
+                old, new = (dice.choice([item for item in facts if item[0] != "member"] or [()]), a_fact(dice))
                 if old and new[0] != "member" and new not in facts:
                     return {"do": kind, "old": old, "new": new}
             if kind == "rename":
-                known = {one for fact in facts for one in ENTITIES if one in fact[1:3] or ("ref", one) in fact}
-                if known:
-                    entity = dice.choice(sorted(known))
-                    now = self.names().get(entity, entity)
-                    name = f"{now.split(' ')[0]} {self.edits}"
-                    if name != now:
-                        return {"do": kind, "entity": entity, "was": now, "name": name}
+                mentioned = {item for fact in facts for item in ENTITIES if item in fact[1:3] or ("ref", item) in fact}
+                if mentioned:
+                    entity = dice.choice(sorted(mentioned))
+                    name_now = self.names().get(entity, entity)
+                    name = f"{name_now.split(' ')[0]} {self.edits}"
+                    if name != name_now:
+                        return {"do": kind, "entity": entity, "was": name_now, "name": name}
 
 
 def act_on(graph: Any, act: dict[str, Any]) -> None:
-    """Do something of `Model.an_act` to a graph."""
+    """Make a change of `Model.an_act` in a graph."""
     kind = act["do"]
     if kind == "load":
-        named = [Entity(one, name) for one, name in act["names"].items()]
-        # The first source that names an entity does so for all.
+        named = [Entity(entity_id, name) for entity_id, name in act["names"].items()]
+        # The name in the first source that names an entity is its name.
         graph.add([*named, *(item_of(frozen(fact)) for fact in act["facts"])], source=act["source"], replace=True, wait=30.0)
     elif kind == "unload":
         graph.unload(act["source"], wait=30.0)
@@ -162,10 +169,10 @@ def act_on(graph: Any, act: dict[str, Any]) -> None:
 
 
 def facts_of(graph: Any) -> tuple[set[str], dict[str, str]]:
-    """What a graph holds, as `told` has it, and the names that are not ids."""
+    """Return the facts in a graph, in the form of `told`, and the names that are not ids."""
     facts, names = set(), {}
-    for one in items((graph.snapshot() if "://" in graph.place else graph).current):
-        item = getattr(one, "item", one)
+    for sourced in items((graph.snapshot() if "://" in graph.place else graph).current):
+        item = getattr(sourced, "item", sourced)
         if isinstance(item, Statement):
             facts.add(told(item))
         elif isinstance(item, Member):
@@ -183,45 +190,51 @@ def told(item: Statement | Member) -> str:
 
 
 def differences(graph: Any, model: Model) -> list[str]:
-    """Where a graph is not the model."""
+    """Return where a graph differs from the model."""
     facts, names = facts_of(graph)
-    wanted = {told(item_of(fact)) for fact in model.facts()}
-    there = {
-        one
+    expected_facts = {told(item_of(fact)) for fact in model.facts()}
+    mentioned = {
+        item
         for fact in model.facts()
-        for one in ENTITIES
-        if one in fact[1:3] or any(("ref", one) in part for part in [fact, *fact[4:]])
+        for item in ENTITIES
+        if item in fact[1:3] or any(("ref", item) in part for part in [fact, *fact[4:]])
     }
-    there |= {
-        one for fact in model.facts() if fact[0] == "statement" for _, cell in fact[4] if cell[0] == "ref" for one in [cell[1]]
+    mentioned |= {
+        item for fact in model.facts() if fact[0] == "statement" for _, cell in fact[4] if cell[0] == "ref" for item in [cell[1]]
     }
-    expected = {one: name for one, name in model.names().items() if one in there}
-    wrong = [f"missing: {one}" for one in sorted(wanted - facts)] + [f"too much: {one}" for one in sorted(facts - wanted)]
-    return wrong + [f"{one} is called {names.get(one)!r}, not {name!r}" for one, name in expected.items() if names.get(one) != name]
+    expected = {item: name for item, name in model.names().items() if item in mentioned}
+    problems = [f"missing: {item}" for item in sorted(expected_facts - facts)] + [
+        f"too much: {item}" for item in sorted(facts - expected_facts)
+    ]
+    return problems + [
+        f"{item} is called {names.get(item)!r}, not {name!r}" for item, name in expected.items() if names.get(item) != name
+    ]
 
 
 def asked(graph: Any, model: Model, dice: random.Random) -> str:
-    """Where a random program is not answered as by the model; empty where it is."""
+    """Run a random program; describe how its answer differs from the model's, or return an empty text."""
     facts, names = model.facts(), model.names()
-    fact = dice.choice([one for one in sorted(facts, key=repr) if one[0] == "statement"])
+    fact = dice.choice([item for item in sorted(facts, key=repr) if item[0] == "statement"])
     _, subject, predicate, thing, _ = fact
-    called = names.get(subject, subject)
-    same = [one for one in facts if one[0] == "statement" and names.get(one[1], one[1]) == called and one[2] == predicate]
+    subject_name = names.get(subject, subject)
+    matching = [
+        item for item in facts if item[0] == "statement" and names.get(item[1], item[1]) == subject_name and item[2] == predicate
+    ]
     if thing[0] == "ref":
-        program = f"Find({called}) Relate({predicate}, forward) QueryName()"
-        wanted = sorted({(one[3][1]) for one in same})
-        wanted = sorted(names.get(one, one) for one in wanted)
+        program = f"Find({subject_name}) Relate({predicate}, forward) QueryName()"
+        expected = sorted({(item[3][1]) for item in matching})
+        expected = sorted(names.get(item, item) for item in expected)
     else:
-        program = f"Find({called}) QueryAttr({predicate})"
-        wanted = sorted({str(one[3][1]) for one in same})
-    got = sorted(graph.kopl(program).texts)
+        program = f"Find({subject_name}) QueryAttr({predicate})"
+        expected = sorted({str(item[3][1]) for item in matching})
+    actual = sorted(graph.kopl(program).texts)
     if thing[0] != "ref":
-        got = sorted(set(got))
-    return "" if got == wanted else f"{program}: {got}, not {wanted}"
+        actual = sorted(set(actual))
+    return "" if actual == expected else f"{program}: {actual}, not {expected}"
 
 
 def serve(pipe: Any, place: str, options: dict[str, str]) -> None:
-    """Make the changes that come through a pipe."""
+    """Make the changes received through a pipe."""
     graph = condgraph.open(place, **options)  # type: ignore[arg-type]
     while True:
         try:
@@ -234,7 +247,7 @@ def serve(pipe: Any, place: str, options: dict[str, str]) -> None:
 
 
 class Writer:
-    """A process that makes changes; the next one is forked of a process that has everything imported."""
+    """A process that makes changes; the next one is forked from a process with everything imported."""
 
     def __init__(self, place: str, options: dict[str, str]) -> None:
         self._context = multiprocessing.get_context("forkserver")
@@ -270,37 +283,37 @@ class Writer:
 def run(
     place: str, options: dict[str, str], *, seed: int, acts: int, kills: float, more: tuple[str, ...] = (), within: float = 0.02
 ) -> dict[str, int]:
-    """Make so many random changes, of which a part is killed within so many seconds after it was sent; after each the graph is
-    compared with the model, and asked. What was done, by kind.
+    """Make `acts` random changes; kill a share `kills` of them up to `within` seconds after they were sent. After each,
+    compare the graph with the model, and run a program. Return the numbers of changes by kind.
     """
-    dice, model, writer, done = random.Random(seed), Model(), Writer(place, options), dict[str, int]()
-    opened: Any = condgraph.open(place, **options)  # type: ignore[arg-type]
+    dice, model, writer, counts = random.Random(seed), Model(), Writer(place, options), dict[str, int]()
+    graph: Any = condgraph.open(place, **options)  # type: ignore[arg-type]
     try:
         for number in range(acts):
             act = model.an_act(dice, more=more) if model.loaded else {**model.an_act(dice), "do": "load", "source": "one"}
             if not model.loaded:
                 act = {"do": "load", "source": "one", "facts": [a_fact(dice) for _ in range(12)], "names": {"e0": "E Zero"}}
             if place.startswith("duckdb"):
-                # A process that reads holds the file.
-                opened.close()
+                # A reading process locks the file.
+                graph.close()
             writer.send(act)
             killed = dice.random() < kills and act["do"] not in ("load", "unload", "compact", "declare")
             if killed:
                 time.sleep(dice.random() * within)
                 writer.kill()
-                opened.refresh()
-                if len(opened.edits()) > model.edits:
+                graph.refresh()
+                if len(graph.edits()) > model.edits:
                     model.do(act)
             else:
                 reply = writer.reply()
                 assert reply == "done", (number, act, reply)
                 model.do(act)
-                opened.refresh()
-            done[act["do"]] = done.get(act["do"], 0) + 1
-            assert number % 50 or len(opened.edits()) == model.edits, (number, act, killed)
-            wrong = differences(opened, model) or [line for line in [asked(opened, model, dice)] if line]
-            assert not wrong, (number, act, killed, wrong)
-        return {**done, "killed": writer.kills}
+                graph.refresh()
+            counts[act["do"]] = counts.get(act["do"], 0) + 1
+            assert number % 50 or len(graph.edits()) == model.edits, (number, act, killed)
+            problems = differences(graph, model) or [line for line in [asked(graph, model, dice)] if line]
+            assert not problems, (number, act, killed, problems)
+        return {**counts, "killed": writer.kills}
     finally:
         writer.close()
-        opened.close()
+        graph.close()

@@ -1,5 +1,5 @@
-"""Random SPARQL over the RDF view of a graph: what has a plan, and now and then what has none; and its answers
-compared with those of Oxigraph over the same graph as RDF.
+"""Random SPARQL over the RDF view of a graph, mostly with a plan and sometimes without, and comparison of the answers
+with those of Oxigraph over the same graph as RDF.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from condgraph.sparql.text.scan import underscored
 
 
 def expected(rdf: Any, text: str) -> Any:
-    """What Oxigraph says; `rdf` is the embedded store of the graph."""
+    """Return Oxigraph's answer; `rdf` is the embedded store of the graph."""
     return rdf.store.query(underscored(text, rdf.is_name), base_iri=rdf.base, prefixes=PREFIXES)
 
 
 def compare(ask: Callable[[str], Solutions | bool], rdf: Any, text: str) -> int:
-    """Compare the answers to a query; how many rows there are."""
-    found, wanted = ask(text), expected(rdf, text)
-    if isinstance(found, bool):
-        assert found is bool(wanted), text
-        return int(found)
-    want = [tuple(cell(row[name]) for name in found.names) for row in wanted]
-    have = [tuple(map(cell, row)) for row in found.rows]
+    """Compare the answers to a query; return the number of rows."""
+    answer, expected_answer = ask(text), expected(rdf, text)
+    if isinstance(answer, bool):
+        assert answer is bool(expected_answer), text
+        return int(answer)
+    expected_rows = [tuple(cell(row[name]) for name in answer.names) for row in expected_answer]
+    rows = [tuple(map(cell, row)) for row in answer.rows]
     limit = re.search(r"LIMIT \d+", text)
     if limit and "ORDER BY" not in text:
-        every = expected(rdf, text.replace(limit[0], ""))
-        assert len(have) == len(want), text
-        assert not Counter(have) - Counter(tuple(cell(row[name]) for name in found.names) for row in every), text
+        all_rows = expected(rdf, text.replace(limit[0], ""))
+        assert len(rows) == len(expected_rows), text
+        assert not Counter(rows) - Counter(tuple(cell(row[name]) for name in answer.names) for row in all_rows), text
     elif "ORDER BY" in text:
-        assert have == want, text
+        assert rows == expected_rows, text
     else:
-        assert Counter(have) == Counter(want), text
-    return len(have)
+        assert Counter(rows) == Counter(expected_rows), text
+    return len(rows)
 
 
 def cell(term: Any) -> Any:
-    """A term to be compared: sums of doubles depend on their order, and a "u" may be escaped."""
+    """Return a term in a comparable form: sums of doubles depend on their order, and a "u" may be escaped."""
     if term is None:
         return None
     text = str(term).replace("\\U00000075", "u")
@@ -50,10 +50,10 @@ def cell(term: Any) -> Any:
 
 
 class Maker:
-    """Makes queries of the names and values of a graph, of which `rdf` is the embedded store.
+    """Generates queries from the names and values of a graph, whose embedded store is `rdf`.
 
-    `relations` are pairs of a name and the concepts of its ends, each as a pair; `attributes` pairs of a name
-    and the concept of what has it; `labels` the names of the concepts.
+    `relations` are pairs of a name and pairs of the concepts of its ends; `attributes` are pairs of a name and the
+    concept of its subjects; `labels` are the names of the concepts.
     """
 
     def __init__(
@@ -74,29 +74,29 @@ class Maker:
 
     @classmethod
     def of_mapping(cls, mapping: Mapping, rdf: Any, dice: random.Random) -> Maker:
-        """Queries of a database of others."""
-        attributes = sorted({(one.predicate, node.label) for node in mapping.nodes for one in node.properties if node.label})
+        """Return a maker for an existing database."""
+        attributes = sorted({(item.predicate, node.label) for node in mapping.nodes for item in node.properties if node.label})
         labels = [node.concept for node in mapping.nodes if node.label]
-        return cls([(one.predicate, one.ends) for one in mapping.relationships], attributes, labels, rdf, dice)
+        return cls([(item.predicate, item.ends) for item in mapping.relationships], attributes, labels, rdf, dice)
 
     @classmethod
     def of_rdf(cls, rdf: Any, dice: random.Random) -> Maker:
-        """Queries of any graph, from what its RDF says."""
+        """Return a maker for any graph, from its RDF."""
 
         def rows(text: str) -> list[list[str]]:
             return [[str(cell)[1:-1] for cell in row] for row in rdf.store.query(text)]
 
         concept = "<pred:instance_of>/<pred:name>"
-        said = "?s <pred:fact_h> ?x ; <pred:fact_r> ?p ; <pred:fact_t> ?y"
+        statement = "?s <pred:fact_h> ?x ; <pred:fact_r> ?p ; <pred:fact_t> ?y"
         relations: dict[str, list[tuple[str, str]]] = {}
         for name, start, end in rows(
-            f"SELECT DISTINCT ?p ?c ?d {{ {said} . ?x {concept} ?c . ?y {concept} ?d }} ORDER BY ?p ?c ?d"
+            f"SELECT DISTINCT ?p ?c ?d {{ {statement} . ?x {concept} ?c . ?y {concept} ?d }} ORDER BY ?p ?c ?d"
         ):
             relations.setdefault(rdf.target.names.name_of(name), []).append((start, end))
         classes = "<pred:Entity>, <pred:Concept>, <pred:Row>"
         valued = f"?y a ?k FILTER(STRSTARTS(STR(?k), 'pred:') && ?k NOT IN ({classes}))"
-        held = rows(f"SELECT DISTINCT ?p ?c {{ {said} . ?x {concept} ?c . {valued} }} ORDER BY ?p ?c")
-        attributes = [(rdf.target.names.name_of(name), label) for name, label in held]
+        pairs = rows(f"SELECT DISTINCT ?p ?c {{ {statement} . ?x {concept} ?c . {valued} }} ORDER BY ?p ?c")
+        attributes = [(rdf.target.names.name_of(name), label) for name, label in pairs]
         labels = [label for (label,) in rows(f"SELECT DISTINCT ?c {{ ?x {concept} ?c }} ORDER BY ?c")]
         return cls(list(relations.items()), attributes, labels, rdf, dice)
 
@@ -104,22 +104,22 @@ class Maker:
         return str(self._names.predicate(predicate))
 
     def _value(self, predicate: str) -> Any:
-        found = self._texts.get(self._iri(predicate)[1:-1])
-        return self._dice.choice(sorted(found, key=str)) if found else None
+        literals = self._texts.get(self._iri(predicate)[1:-1])
+        return self._dice.choice(sorted(literals, key=str)) if literals else None
 
     def _said(self, text: str) -> str:
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t") + "'"
 
     def query(self) -> str:
-        """One query."""
+        """Return one query."""
         dice = self._dice
         self._fresh = 0
         nodes: dict[str, str | None] = {"a": None}
         triples, filters, shown = list[str](), list[str](), ["?a"]
         numbers, texts = list[str](), list[str]()
-        here = "a"
+        variable = "a"
         for _ in range(dice.choice((0, 1, 1, 2))):
-            here = self._step(here, nodes, triples)
+            variable = self._step(variable, nodes, triples)
         for name in list(nodes):
             if dice.random() < 0.5:
                 triples.append(f"?{name} <pred:name> ?n{name}")
@@ -128,7 +128,7 @@ class Maker:
         for name, label in list(nodes.items()):
             if dice.random() < 0.6:
                 self._attribute(name, label, triples, filters, shown, numbers, texts)
-        if not any("<pred:name>" not in one for one in triples):
+        if not any("<pred:name>" not in item for item in triples):
             triples.append("?a a <pred:Entity>")
         if dice.random() < 0.25:
             triples.append(f"?a <pred:instance_of>/<pred:name> {self._said(dice.choice(self._labels))}")
@@ -146,27 +146,27 @@ class Maker:
         extra = self._extra(nodes, shown)
         if dice.random() < 0.08 and len(triples) > 1:
             body = f"{{ {triples[0]} }} UNION {{ {triples[-1]} }} {' . '.join(triples)}"
-        where = f"{{ {body} {extra} {' '.join(f'FILTER({one})' for one in filters)} }}"
+        where = f"{{ {body} {extra} {' '.join(f'FILTER({item})' for item in filters)} }}"
         return self._whole(where, shown, numbers)
 
     def _step(self, here: str, nodes: dict[str, str | None], triples: list[str]) -> str:
         dice = self._dice
         predicate, ends = dice.choice(self._relations)
-        there = "a" if dice.random() < 0.05 else f"b{len(nodes)}"
+        target = "a" if dice.random() < 0.05 else f"b{len(nodes)}"
         start, end = (ends[0][0], ends[0][1]) if ends else (None, None)
         forward = dice.random() < 0.5
         if dice.random() < 0.15:
-            triples.append(f"?{here} {self._iri(predicate)}/^{self._iri(predicate)} ?{there}")
-            nodes.setdefault(there, start)
+            triples.append(f"?{here} {self._iri(predicate)}/^{self._iri(predicate)} ?{target}")
+            nodes.setdefault(target, start)
         elif forward:
-            triples.append(f"?{here} {self._iri(predicate)} ?{there}")
+            triples.append(f"?{here} {self._iri(predicate)} ?{target}")
             nodes[here] = nodes.get(here) or start
-            nodes.setdefault(there, end)
+            nodes.setdefault(target, end)
         else:
-            triples.append(f"?{there} {self._iri(predicate)} ?{here}")
+            triples.append(f"?{target} {self._iri(predicate)} ?{here}")
             nodes[here] = nodes.get(here) or end
-            nodes.setdefault(there, start)
-        return there
+            nodes.setdefault(target, start)
+        return target
 
     def _attribute(
         self,
@@ -179,7 +179,7 @@ class Maker:
         texts: list[str],
     ) -> None:
         dice = self._dice
-        fitting = [predicate for predicate, of in self._attributes if label is None or of == label]
+        fitting = [predicate for predicate, concept in self._attributes if label is None or concept == label]
         if not fitting:
             return
         predicate = dice.choice(fitting)
@@ -226,8 +226,8 @@ class Maker:
         part = self._said(word[at : at + dice.randrange(1, 4)])
         function = dice.choice(("CONTAINS", "STRSTARTS", "STRENDS"))
         test = f"{function}({dice.choice((variable, f'LCASE({variable})'))}, {part})"
-        other = f"{variable} = {self._said(word)}"
-        return dice.choice((test, f"!{test}", f"{test} || {other}", f"{variable} IN ({self._said(word)}, {part})"))
+        equality = f"{variable} = {self._said(word)}"
+        return dice.choice((test, f"!{test}", f"{test} || {equality}", f"{variable} IN ({self._said(word)}, {part})"))
 
     def _extra(self, nodes: dict[str, str | None], shown: list[str]) -> str:
         dice = self._dice
@@ -263,7 +263,7 @@ class Maker:
         distinct = "DISTINCT " if dice.random() < 0.4 else ""
         tail = ""
         if dice.random() < 0.5:
-            keys = [f"{dice.choice(('DESC', 'ASC'))}({one})" for one in dice.sample(columns, len(columns))]
+            keys = [f"{dice.choice(('DESC', 'ASC'))}({column})" for column in dice.sample(columns, len(columns))]
             tail = f" ORDER BY {' '.join(keys)}"
             if dice.random() < 0.5:
                 tail += f" LIMIT {dice.randrange(1, 12)}" + (f" OFFSET {dice.randrange(5)}" if dice.random() < 0.5 else "")

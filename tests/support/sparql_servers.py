@@ -1,8 +1,8 @@
-"""Real RDF stores for the tests: Virtuoso (Debian's package), one for each file of tests; Oxigraph's
-server (PyPI's) and Jena Fuseki (Maven Central's), one a session.
+"""Real RDF stores for the tests: Virtuoso (a Debian package), one for each test file; Oxigraph's server (from PyPI) and
+Jena Fuseki (from Maven Central), one for each session.
 
-Where a program is missing the tests are skipped, and say why; with `CONDGRAPH_SERVICES=1` (as CI
-sets it) that is a failure. `tests/conftest.py` takes the fixtures up, so that every folder has them.
+Without the program, tests are skipped with the reason; with `CONDGRAPH_SERVICES=1` (set in CI) they fail.
+`tests/conftest.py` imports the fixtures, so that every folder has them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.servers import running
 
 @contextmanager
 def fresh_virtuoso() -> Iterator[Any]:
-    """A Virtuoso with an empty database, up within a second or two."""
+    """Start a Virtuoso with an empty database, which takes a second or two."""
     from virtuoso_server import VirtuosoServer
 
     with running(VirtuosoServer(), "Virtuoso") as server:
@@ -29,7 +29,7 @@ def fresh_virtuoso() -> Iterator[Any]:
 
 
 def fresh_server(name: str, *, limit: int = 120) -> Any:
-    """A server of a store with nothing in it, which ends queries after so many seconds (Virtuoso: never)."""
+    """Return an empty server of a store; it ends queries after `limit` seconds, except Virtuoso."""
     if name == "virtuoso":
         return fresh_virtuoso()
     if name == "fuseki":
@@ -42,22 +42,21 @@ def fresh_server(name: str, *, limit: int = 120) -> Any:
 
 
 def put(server: Any, lines: Sequence[str], graph: str | None = None) -> None:
-    """Put lines of N-Triples into a graph of a server (Virtuoso has no default graph)."""
-    where = "default" if graph is None else f"graph={quote(graph)}"
-    for some in cut(lines, 20_000):
-        asked = urllib.request.Request(
-            f"{server.store}?{where}", "".join(some).encode(), {"Content-Type": "application/n-triples"}, method="POST"
+    """Add lines of N-Triples to a graph of a server (Virtuoso has no default graph)."""
+    parameter = "default" if graph is None else f"graph={quote(graph)}"
+    for chunk in cut(lines, 20_000):
+        request = urllib.request.Request(
+            f"{server.store}?{parameter}", "".join(chunk).encode(), {"Content-Type": "application/n-triples"}, method="POST"
         )
-        urllib.request.urlopen(asked, timeout=300).close()
+        urllib.request.urlopen(request, timeout=300).close()
 
 
 @pytest.fixture(scope="module")
 def virtuoso_server() -> Iterator[Any]:
-    """A Virtuoso that is up (`tools/virtuoso_server.py`), one for each file of tests.
+    """A running Virtuoso (`tools/virtuoso_server.py`), one for each test file.
 
-    After thousands of writes, checkpoints and queries that were cut off, one database may take no
-    more triples ("Insert stopped because out of seg data", openlink/virtuoso-opensource#571), so
-    that no file goes on with another's.
+    After thousands of writes, checkpoints and cancelled queries, a database may accept no more triples ("Insert stopped
+    because out of seg data", openlink/virtuoso-opensource#571), so files do not share one.
     """
     with fresh_virtuoso() as server:
         yield server
@@ -65,7 +64,7 @@ def virtuoso_server() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def oxigraph_server() -> Iterator[Any]:
-    """An Oxigraph server that is up (`tools/oxigraph_server.py`)."""
+    """A running Oxigraph server (`tools/oxigraph_server.py`)."""
     from oxigraph_server import OxigraphServer
 
     with running(OxigraphServer(), "Oxigraph server") as server:
@@ -74,7 +73,7 @@ def oxigraph_server() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def fuseki_server() -> Iterator[Any]:
-    """A Jena Fuseki that is up (`tools/fuseki_server.py`)."""
+    """A running Jena Fuseki (`tools/fuseki_server.py`)."""
     from fuseki_server import FusekiServer
 
     with running(FusekiServer(short=True), "Fuseki") as server:

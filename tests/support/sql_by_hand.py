@@ -1,11 +1,12 @@
 # ruff: noqa: E501
-"""A shop uglier than `ugly_shop`, for PostgreSQL and DuckDB, and random programs over it with the SQL that somebody writes by
-hand for them.
+"""A shop even more awkward than `ugly_shop`, for PostgreSQL and DuckDB, and random programs over it with SQL as a
+person would write it.
 
-It has keys of several columns of several types, references of them with some parts NULL, tables that refer to themselves and
-to each other, one name in two schemas, a table without a key and one without rows; columns called by keywords, marks, letters
-that differ by case or composition; numbers that no float holds, decimals of 38 digits, infinite and negative zero; texts of
-blanks; days before Christ and clocks that were put back; enums, lists, JSON, intervals, collations that do not tell letters apart.
+It has keys of several columns and types, references to them with some parts NULL, tables that refer to themselves and
+to each other, one name in two schemas, a table without a key and one without rows; columns named by keywords,
+punctuation, letters that differ only in case or composition; numbers that no float can hold, decimals of 38 digits,
+infinity and negative zero; blank texts; dates BC and clocks that were set back; enums, lists, JSON, intervals, and
+collations that treat different letters as equal.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _TIMES: Final = ("date", "ts", "tns", "tstz")
 
 @dataclass
 class Table:
-    """A table: its columns with their types, references, and rows as texts that are cast."""
+    """A table: its columns with their types, references, and rows as texts to be cast."""
 
     name: str
     columns: dict[str, str]
@@ -46,7 +47,7 @@ class Table:
 
     @property
     def values(self) -> list[str]:
-        """The columns that are no references."""
+        """The columns that are not references."""
         taken = {columns[0] for columns, _, _ in self.references if len(columns) == 1}
         return [column for column in self.columns if column not in taken]
 
@@ -99,31 +100,31 @@ _BYTES: Final = {True: ("\\xdeadbeef", "\\x", "\\x00"), False: ("\\xDE\\xAD", ""
 
 
 def shop(postgres: bool) -> list[Table]:
-    """The tables, with rows."""
-    main, of_all = "public" if postgres else "main", _TYPES[postgres]
-    person, itself = f"{main}.user", "Tab\"le 'x"
-    first = {
+    """Return the tables, with rows."""
+    main, types = "public" if postgres else "main", _TYPES[postgres]
+    users, self_referring = f"{main}.user", "Tab\"le 'x"
+    odd_columns = {
         "order": "int", "Group By": "text", "a.b": "num", "$1": "date", "näme": "tstz", "%s": "bool", "?": "enum", " lead": "text", "trail ": "text",
         "new\nline": "int", "tab\tx": "int", "\\": "text", "'": "text", '"': "real", "{}": "double", "😀": "json", "e\u0301": "int", "é": "int", ";--": "ts",
     }  # fmt: skip
     tables = [
-        Table("select", first | ({"A": "int", "a": "int", "x" * 63: "text"} if postgres else {}), ("order",)),
-        Table(itself, {"k 1": "date", "K 2": "text", "k 3": "num", "p1": "date", "p2": "text", "p3": "num", "v": "double", "of": "int"},
-              ("k 1", "K 2", "k 3"), [(("p1", "p2", "p3"), itself, ("k 1", "K 2", "k 3")), (("of",), "select", ("order",))]),
-        Table("user", {"id": "int", "name": "text", "E-Mail": "text", "boss": "int", "born": "date"}, ("id",), [(("boss",), person, ("id",))],
-              called=person, label="name"),
+        Table("select", odd_columns | ({"A": "int", "a": "int", "x" * 63: "text"} if postgres else {}), ("order",)),
+        Table(self_referring, {"k 1": "date", "K 2": "text", "k 3": "num", "p1": "date", "p2": "text", "p3": "num", "v": "double", "of": "int"},
+              ("k 1", "K 2", "k 3"), [(("p1", "p2", "p3"), self_referring, ("k 1", "K 2", "k 3")), (("of",), "select", ("order",))]),
+        Table("user", {"id": "int", "name": "text", "E-Mail": "text", "boss": "int", "born": "date"}, ("id",), [(("boss",), users, ("id",))],
+              called=users, label="name"),
         Table("user", {"id": "big", "since": "tstz", "Rank": "enum"}, ("id",), schema="Sales ", called="Sales .user"),
         Table("товары 商品", {"код": "uuid", "основной": "int", "цена": "wide", "kind": "enum"}, ("код",)),
         Table("скл\nад", {"№": "int", "товар": "uuid", "текст": "text"}, ("№",), [(("товар",), "товары 商品", ("код",))]),
-        Table("likes;--", {"a": "int", "b": "int"}, (), [(("a",), person, ("id",)), (("b",), person, ("id",))], relation="likes;--"),
+        Table("likes;--", {"a": "int", "b": "int"}, (), [(("a",), users, ("id",)), (("b",), users, ("id",))], relation="likes;--"),
         Table("no key", {"x": "int", "y": "text"}),
         Table("empty", {"id": "int", "q": "text", "n": "num"}, ("id",)),
         Table("only", {"k": "text"}, ("k",)),
         Table("t", {"row": "int", "t1": "int", "e": "text", "s": "text", "o": "int", "kind": "text", "number": "double", "text": "text", "t": "int", "start": "date"},
               ("row",), [(("o",), "t", ("row",)), (("t",), "select", ("order",))]),
-        Table("types", {"id": "int", **{f"c {kind}": kind for kind in of_all}}, ("id",)),
-        Table("by mail", {"id": "int", "mail": "text", "m2": "text"}, ("id",), [(("mail",), person, ("E-Mail",))]),
-        Table("tagged", {"at": "tstz", "who": "int", "score": "num", "note": "text"}, ("at", "who"), [(("who",), person, ("id",))]),
+        Table("types", {"id": "int", **{f"c {kind}": kind for kind in types}}, ("id",)),
+        Table("by mail", {"id": "int", "mail": "text", "m2": "text"}, ("id",), [(("mail",), users, ("E-Mail",))]),
+        Table("tagged", {"at": "tstz", "who": "int", "score": "num", "note": "text"}, ("at", "who"), [(("who",), users, ("id",))]),
     ]  # fmt: skip
     if postgres:
         tables[4].later.append((("основной",), "скл\nад", ("№",)))
@@ -150,10 +151,10 @@ def _fill(tables: list[Table], random: Random, postgres: bool, most: int = 30) -
         for at in range(0 if table.called == "empty" else most):
             row = {column: _cell(kind, random, postgres) for column, kind in table.columns.items()}
             for columns, target, others in table.references:
-                there = [other for other in by_name[target].rows if all(other[column] is not None for column in others)]
-                if there and (random.random() < 0.8 or set(columns) & set(table.key)):
-                    other = random.choice(there)
-                    row |= {column: other[its] for column, its in zip(columns, others, strict=True)}
+                complete = [other for other in by_name[target].rows if all(other[column] is not None for column in others)]
+                if complete and (random.random() < 0.8 or set(columns) & set(table.key)):
+                    other = random.choice(complete)
+                    row |= {column: other[target_column] for column, target_column in zip(columns, others, strict=True)}
                 else:
                     row[random.choice(columns)] = None
             if "E-Mail" in row and row["E-Mail"] in {other["E-Mail"] for other in table.rows}:
@@ -173,7 +174,7 @@ def _fill(tables: list[Table], random: Random, postgres: bool, most: int = 30) -
 
 
 def quoted(name: str) -> str:
-    """A name in SQL."""
+    """Return a name in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -182,26 +183,26 @@ def _text(text: str) -> str:
 
 
 def place(table: Table) -> str:
-    """A table in SQL."""
+    """Return a table's name in SQL."""
     return f"{quoted(table.schema)}.{quoted(table.name)}"
 
 
 def statements(tables: list[Table], postgres: bool) -> list[str]:
-    """What makes the shop."""
+    """Return the statements that create the shop."""
     types, by_name = _TYPES[postgres], {table.called: table for table in tables}
-    made = [f'CREATE TYPE "Mo od" AS ENUM ({", ".join(map(_text, _MOODS))})', 'CREATE SCHEMA "Sales "']
+    result = [f'CREATE TYPE "Mo od" AS ENUM ({", ".join(map(_text, _MOODS))})', 'CREATE SCHEMA "Sales "']
     if postgres:
-        made.append("CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+        result.append("CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
 
     def refers(columns: tuple[str, ...], target: str, others: tuple[str, ...]) -> str:
-        own, theirs = (", ".join(map(quoted, names)) for names in (columns, others))
-        return f"FOREIGN KEY ({own}) REFERENCES {place(by_name[target])} ({theirs})"
+        own_columns, target_columns = (", ".join(map(quoted, names)) for names in (columns, others))
+        return f"FOREIGN KEY ({own_columns}) REFERENCES {place(by_name[target])} ({target_columns})"
 
     for table in tables:
         lines = [f"{quoted(column)} {types[kind]}{' UNIQUE' * (column == 'E-Mail')}" for column, kind in table.columns.items()]
         lines += [f"PRIMARY KEY ({', '.join(map(quoted, table.key))})"] if table.key else []
         lines += [refers(*reference) for reference in table.references]
-        made.append(f"CREATE TABLE {place(table)} ({', '.join(lines)})")
+        result.append(f"CREATE TABLE {place(table)} ({', '.join(lines)})")
     for table in tables:
         kinds = [types[kind].partition(" COLLATE")[0] for kind in table.columns.values()]
         for row in table.rows:
@@ -213,15 +214,15 @@ def statements(tables: list[Table], postgres: bool) -> list[str]:
                 else f"CAST({_text(cell)} AS {kind})"
                 for cell, kind in zip(row.values(), kinds, strict=True)
             ]
-            made.append(f"INSERT INTO {place(table)} VALUES ({', '.join(cells)})")
+            result.append(f"INSERT INTO {place(table)} VALUES ({', '.join(cells)})")
     for table in tables:
         for reference in table.later:
             (column,), target, (other,) = reference
             keys = f"SELECT {quoted(other)} FROM {place(by_name[target])}"
-            made.append(f"UPDATE {place(table)} SET {quoted(column)} = NULL WHERE {quoted(column)} NOT IN ({keys})")
-            made.append(f"ALTER TABLE {place(table)} ADD {refers(*reference)}")
+            result.append(f"UPDATE {place(table)} SET {quoted(column)} = NULL WHERE {quoted(column)} NOT IN ({keys})")
+            result.append(f"ALTER TABLE {place(table)} ADD {refers(*reference)}")
             table.references.append(reference)
-    return made
+    return result
 
 
 # -- programs ----------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ class _Set:
 
 @dataclass
 class Program:
-    """A program, the SQL for it, and what its rows are: a count, names, or values of a type."""
+    """A program, its SQL, and the kind of its rows: a count, names, or values of a type."""
 
     text: str
     sql: str
@@ -250,7 +251,7 @@ class Program:
 
 
 class Maker:
-    """Random programs over the shop; `texts` has the texts of its columns, by table and column."""
+    """Random programs over the shop; `texts` are the texts in its columns, by table and column."""
 
     def __init__(self, tables: list[Table], postgres: bool, seed: int, texts: dict[tuple[str, str], list[str]]) -> None:
         self.tables, self.postgres, self.random, self.texts = tables, postgres, Random(seed), texts
@@ -258,7 +259,7 @@ class Maker:
         self._aliases = 0
 
     def program(self) -> Program:
-        """A program."""
+        """Return a random program."""
         random = self.random
         rows = self._set(random.choice([table for table in self.tables if table.relation is None]), 1)
         table, alias, draw = rows.table, self._alias(), random.random()
@@ -279,13 +280,13 @@ class Maker:
         if draw < 0.9 or not numbers:
             return Program(_written([*rows.steps, ("QueryName", ())]), f"SELECT DISTINCT {name} {base}", "names")
         column, inner = random.choice(numbers), self._alias()
-        kind, way = table.columns[column], random.choice(("largest", "smallest"))
-        own, other = (f"{item}.{quoted(column)}" for item in (alias, inner))
-        some = f"SELECT * FROM {place(table)} {inner} WHERE ({rows.test(inner)}) AND {self._finite(kind, other)}"
-        best = f"SELECT {'max' if way == 'largest' else 'min'}({self._number(kind, other)}) FROM ({some}) {inner}"
-        test = f"CASE WHEN {self._finite(kind, own)} THEN {self._number(kind, own)} = ({best}) ELSE false END"
+        kind, direction = table.columns[column], random.choice(("largest", "smallest"))
+        cell_outside, cell_inside = (f"{item}.{quoted(column)}" for item in (alias, inner))
+        candidates = f"SELECT * FROM {place(table)} {inner} WHERE ({rows.test(inner)}) AND {self._finite(kind, cell_inside)}"
+        best = f"SELECT {'max' if direction == 'largest' else 'min'}({self._number(kind, cell_inside)}) FROM ({candidates}) {inner}"
+        test = f"CASE WHEN {self._finite(kind, cell_outside)} THEN {self._number(kind, cell_outside)} = ({best}) ELSE false END"
         return Program(
-            _written([*rows.steps, ("SelectAmong", (column, way))]), f"SELECT DISTINCT {name} {base} AND {test}", "names"
+            _written([*rows.steps, ("SelectAmong", (column, direction))]), f"SELECT DISTINCT {name} {base} AND {test}", "names"
         )
 
     def _alias(self) -> str:
@@ -294,18 +295,18 @@ class Maker:
 
     def _set(self, table: Table, depth: int) -> _Set:
         random = self.random
-        found = _Set(table, lambda alias: "true", [("FindAll", ()), ("FilterConcept", (table.called,))])
+        rows = _Set(table, lambda alias: "true", [("FindAll", ()), ("FilterConcept", (table.called,))])
         for _ in range(random.choice((0, 1, 1, 2, 3))):
-            found = self._filtered(found) if random.random() < 0.55 else self._reached(found)
+            rows = self._filtered(rows) if random.random() < 0.55 else self._reached(rows)
         for _ in range(6 if depth and random.random() < 0.35 else 0):
-            other = self._set(found.table, 0)
-            if other.table is found.table:
+            other = self._set(rows.table, 0)
+            if other.table is rows.table:
                 word = random.choice(("And", "Or"))
-                return _Set(found.table, _both(word, found.test, other.test), [*found.steps, *other.steps, (word, ())])
-        return found
+                return _Set(rows.table, _both(word, rows.test, other.test), [*rows.steps, *other.steps, (word, ())])
+        return rows
 
     def _filtered(self, rows: _Set) -> _Set:
-        random, table, own = self.random, rows.table, rows.test
+        random, table, rows_test = self.random, rows.table, rows.test
         column = random.choice(table.values)
         kind, operator = table.columns[column], random.choice(("=", "!=", "<", ">"))
 
@@ -313,9 +314,9 @@ class Maker:
             return f"{alias}.{quoted(column)}"
 
         if _sort(kind) == "number":
-            odd = ("NaN", "Infinity", "-Infinity", "1e300", "5e-324", "3.4e38", "1e30", "-1e-20")
-            given = [text for text in (row[column] for row in table.rows) if text is not None and text not in odd]
-            value = random.choice([*given, "1", "2", *(() if kind in ("int", "big", "huge") else ("0.1",))])
+            excluded = ("NaN", "Infinity", "-Infinity", "1e300", "5e-324", "3.4e38", "1e30", "-1e-20")
+            existing = [text for text in (row[column] for row in table.rows) if text is not None and text not in excluded]
+            value = random.choice([*existing, "1", "2", *(() if kind in ("int", "big", "huge") else ("0.1",))])
             step = ("FilterNum", (column, value, operator))
 
             def test(alias: str) -> str:
@@ -332,60 +333,61 @@ class Maker:
 
             def test(alias: str) -> str:
                 item = cell(alias)
-                within = f"({item} >= {low} AND {item} < {high})"
-                compared = {"=": within, "!=": f"NOT {within}", "<": f"{item} < {low}", ">": f"{item} >= {high}"}[operator]
+                is_within = f"({item} >= {low} AND {item} < {high})"
+                compared = {"=": is_within, "!=": f"NOT {is_within}", "<": f"{item} < {low}", ">": f"{item} >= {high}"}[operator]
                 return f"({self._finite(kind, item)} AND {compared})"
 
         else:
             text = random.choice([*self.texts[table.called, column], "a", ""])
-            # White space of texts in programs is that of words.
+            # Programs collapse white space in texts.
             step, words = ("FilterStr", (column, text)), " ".join(text.split())
 
             def test(alias: str) -> str:
                 return f"({self._given(kind, cell(alias))} AND {self.as_text(kind, cell(alias))} = {_text(words)})"
 
-        return _Set(table, lambda alias: f"({own(alias)}) AND {test(alias)}", [*rows.steps, step])
+        return _Set(table, lambda alias: f"({rows_test(alias)}) AND {test(alias)}", [*rows.steps, step])
 
     def _reached(self, rows: _Set) -> _Set:
-        table, own = rows.table, rows.test
-        ways: list[tuple[Table, bool, Any]] = []
+        table, rows_test = rows.table, rows.test
+        links: list[tuple[Table, bool, Any]] = []
         for other in self.tables:
             for reference in other.references:
                 if other.relation is None:
-                    ways += [(other, True, reference)] if other is table else []
+                    links += [(other, True, reference)] if other is table else []
                 if reference[1] == table.called:
-                    ways.append((other, False, reference))
-        if not ways:
+                    links.append((other, False, reference))
+        if not links:
             return rows
-        of, forward, (columns, target, others) = self.random.choice(ways)
+        linking, forward, (columns, target, others) = self.random.choice(links)
         inner, between = self._alias(), self._alias()
-        if of.relation is not None:
-            near = 0 if of.references[0][0] == columns else 1
-            (mine,), _, (key,) = of.references[near]
-            (far,), end, (other_key,) = of.references[1 - near]
+        if linking.relation is not None:
+            near = 0 if linking.references[0][0] == columns else 1
+            (near_column,), _, (key,) = linking.references[near]
+            (far_column,), end, (other_key,) = linking.references[1 - near]
 
             def along(alias: str) -> str:
-                joined = f"{place(of)} {between} JOIN {place(table)} {inner} ON {between}.{quoted(mine)} = {inner}.{quoted(key)}"
-                return (
-                    f"EXISTS (SELECT 1 FROM {joined} WHERE {own(inner)} AND {between}.{quoted(far)} = {alias}.{quoted(other_key)})"
-                )
+                joined = f"{place(linking)} {between} JOIN {place(table)} {inner} ON {between}.{quoted(near_column)} = {inner}.{quoted(key)}"
+                return f"EXISTS (SELECT 1 FROM {joined} WHERE {rows_test(inner)} AND {between}.{quoted(far_column)} = {alias}.{quoted(other_key)})"
 
-            step = ("Relate", (of.relation, "backward" if near else "forward"))
+            step = ("Relate", (linking.relation, "backward" if near else "forward"))
             return _Set(self._by_name[end], along, [*rows.steps, step])
 
         def linked(alias: str) -> str:
-            here, there = (inner, alias) if forward else (alias, inner)
-            same = " AND ".join(f"{here}.{quoted(one)} = {there}.{quoted(two)}" for one, two in zip(columns, others, strict=True))
-            return f"EXISTS (SELECT 1 FROM {place(table)} {inner} WHERE {own(inner)} AND {same})"
+            referring, referred = (inner, alias) if forward else (alias, inner)
+            equalities = " AND ".join(
+                f"{referring}.{quoted(column)} = {referred}.{quoted(other_column)}"
+                for column, other_column in zip(columns, others, strict=True)
+            )
+            return f"EXISTS (SELECT 1 FROM {place(table)} {inner} WHERE {rows_test(inner)} AND {equalities})"
 
-        end_of = self._by_name[target] if forward else of
+        end_of = self._by_name[target] if forward else linking
         step = ("Relate", (" + ".join(columns), "forward" if forward else "backward"))
         return _Set(end_of, linked, [*rows.steps, step, ("FilterConcept", (end_of.called,))])
 
     # -- cells -------------------------------------------------------------------------------------
 
     def as_text(self, kind: str, cell: str) -> str:
-        """A cell as a text, with single blanks where these do not make two keys one."""
+        """Return a cell as text, with collapsed white space unless that would make two keys equal."""
         text = self._printed(kind, cell)
         if cell.endswith(_APART):
             return text
@@ -393,10 +395,10 @@ class Maker:
 
     def _printed(self, kind: str, cell: str) -> str:
         if self.postgres:
-            own = {"list": f"to_json({cell})::text", "bytes": f"'0x' || upper(encode({cell}, 'hex'))"}
-            return f'({cell} COLLATE "C")' if kind in ("text", "caseless") else own.get(kind, f"({cell})::text")
-        own = {"caseless": f"({cell} COLLATE C)", "bytes": f"'0x' || hex({cell})"}
-        return own.get(kind, f"CAST({f'to_json({cell})' if kind in ('list', 'struct') else cell} AS VARCHAR)")
+            special = {"list": f"to_json({cell})::text", "bytes": f"'0x' || upper(encode({cell}, 'hex'))"}
+            return f'({cell} COLLATE "C")' if kind in ("text", "caseless") else special.get(kind, f"({cell})::text")
+        special = {"caseless": f"({cell} COLLATE C)", "bytes": f"'0x' || hex({cell})"}
+        return special.get(kind, f"CAST({f'to_json({cell})' if kind in ('list', 'struct') else cell} AS VARCHAR)")
 
     def _shown(self, kind: str, cell: str) -> str:
         if kind == "money":
@@ -428,7 +430,7 @@ class Maker:
         return f"CAST({_text(text)} AS {form})"
 
 
-#: Columns of keys that white space alone tells apart, and of what refers to them.
+#: Key columns with texts that differ only in white space, and the columns that refer to them.
 _APART: Final = ('"E-Mail"', '"mail"', '"k"')
 
 
@@ -445,20 +447,20 @@ def _written(steps: Sequence[tuple[str, tuple[str, ...]]]) -> str:
 
 
 def texts_of(tables: list[Table], postgres: bool, ask: Callable[[str], list[Any]]) -> dict[tuple[str, str], list[str]]:
-    """The texts of each column of texts."""
+    """Return the texts in each text column."""
     maker = Maker(tables, postgres, 0, {})
-    found = {}
+    result = {}
     for table in tables:
         for column, kind in table.columns.items():
             query = f"SELECT DISTINCT {maker.as_text(kind, quoted(column))} FROM {place(table)}"
-            found[table.called, column] = (
+            result[table.called, column] = (
                 sorted(text for (text,) in ask(query) if text is not None) if _sort(kind) == "text" else []
             )
-    return found
+    return result
 
 
 def expected(rows: list[Any], sort: str) -> Any:
-    """The rows of SQL, to be compared with an answer."""
+    """Return rows of SQL in a form to compare with an answer."""
     if sort == "count":
         return rows[0][0]
     if sort == "number":
@@ -468,43 +470,45 @@ def expected(rows: list[Any], sort: str) -> Any:
 
 def _decimal(text: str) -> Decimal:
     number = Decimal(text)
-    # A large float is a whole number with all its digits.
+    # A large float is an integer with all its digits.
     return Decimal(int(float(text))) if "e" in text.lower() and abs(number) > 2**53 else number
 
 
 def answered(answer: Any, sort: str) -> Any:
-    """The values of an answer, to be compared with rows of SQL."""
+    """Return the values of an answer in a form to compare with rows of SQL."""
     if sort == "count":
         return answer.values[0]
     if sort == "names":
         return set(answer.texts)
-    every = set()
+    result = set()
     for value in answer.values:
         if isinstance(value, Quantity):
-            every.add(Decimal(repr(value.number) if isinstance(value.number, float) else value.number))
+            result.add(Decimal(repr(value.number) if isinstance(value.number, float) else value.number))
         else:
-            every.add(str(value.start) if isinstance(value, Time) else value)
-    return every
+            result.add(str(value.start) if isinstance(value, Time) else value)
+    return result
 
 
 def different(
     address: str, tables: list[Table], postgres: bool, ask: Callable[[str], list[Any]], folder: Path, programs: int
 ) -> list[Any]:
-    """The programs that answer otherwise than their SQL, and of one in ten those whose evidence does not give the answer."""
+    """Return the programs whose answers differ from their SQL, and, checking every tenth one, those whose evidence does
+    not prove the answer.
+    """
     (folder / "condgraph.toml").write_text('[tables."likes;--"]\nrelation = "likes;--"\n')
-    texts, found = texts_of(tables, postgres, ask), list[Any]()
+    texts, result = texts_of(tables, postgres, ask), list[Any]()
     with condgraph.open(address, mapping=folder / "condgraph.toml") as graph:
         for seed in range(programs):
             program = Maker(tables, postgres, seed, texts).program()
-            want = expected(ask(program.sql), program.sort)
+            expected_values = expected(ask(program.sql), program.sort)
             try:
                 answer = graph.kopl(program.text)
-                if answered(answer, program.sort) != want:
-                    found.append((program, answer.texts, want))
+                if answered(answer, program.sort) != expected_values:
+                    result.append((program, answer.texts, expected_values))
                 elif seed % 10 == 0 and not answer.check():
-                    found.append((program, str(answer.check())))
+                    result.append((program, str(answer.check())))
             except CondgraphError as error:
-                found.append((program, str(error)))
+                result.append((program, str(error)))
         assert "types" in str(graph.schema())
         assert graph.snapshot().current.counts["entities"] > 0
-    return found
+    return result

@@ -1,8 +1,8 @@
 # ruff: noqa: E501
-"""Questions over Northwind as SQL and as ours, with the tables that DuckDB is asked.
+"""Questions over Northwind as SQL and as table clauses, and the tables in DuckDB.
 
-Each is (SQL, concept of the rows, table clause). Where the clause orders, the order of rows is
-compared as well, so that the SQL says how ties stand.
+Each is (SQL, concept of the rows, table clause). If the clause has an order, the order of the rows is compared as well,
+so the SQL must order ties.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 
 KEYS: Final = {"orders.shipVia": "shippers.shipperID", "employees.reportsTo": "employees.employeeID"}
-#: The columns that are no texts.
+#: The columns that are not texts.
 TYPES: Final = {
     **dict.fromkeys(("unitPrice", "freight", "discount"), "DECIMAL(18, 6)"),
     **dict.fromkeys(("quantity", "unitsInStock", "unitsOnOrder", "reorderLevel", "discontinued"), "INTEGER"),
@@ -208,12 +208,16 @@ QUESTIONS: Final[list[tuple[str, str, str]]] = [
     ("SELECT list(companyName ORDER BY n DESC, companyName)[1:3] FROM (SELECT companyName, count(orderID) n FROM customers JOIN orders USING "
      "(customerID) GROUP BY 1)", "customers", "show top(3, count(^customerID))"),
 ]  # fmt: skip
-#: What a comparison of two columns would say, and two that are there to be compared otherwise.
-QUESTIONS[:] = [one for one in QUESTIONS if one[2] and "ignored" not in one[2] and "values(lastName) as names" not in one[2]]
+#: Questions without a clause are left out, and two kinds of clauses that have no comparable SQL.
+QUESTIONS[:] = [
+    question
+    for question in QUESTIONS
+    if question[2] and "ignored" not in question[2] and "values(lastName) as names" not in question[2]
+]
 
 
 def northwind(folder: Path) -> Graph:
-    """Northwind as a graph: its keys are found by their names, but for two."""
+    """Return Northwind as a graph: its keys are found by their names, except for two."""
     import condgraph
 
     graph = condgraph.open()
@@ -222,31 +226,31 @@ def northwind(folder: Path) -> Graph:
 
 
 def tables(folder: Path) -> Any:
-    """Northwind in DuckDB, typed by hand."""
+    """Return Northwind in DuckDB, with types given by hand."""
     import duckdb
 
-    found = duckdb.connect()
+    connection = duckdb.connect()
     for path in sorted(folder.glob("*.csv")):
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
         # Unquoted commas: each is followed by a space.
-        mended = [next(csv.reader([",".join(row).replace(", ", "\x00")])) if len(row) != len(header) else row for row in rows]
+        repaired = [next(csv.reader([",".join(row).replace(", ", "\x00")])) if len(row) != len(header) else row for row in rows]
         columns = ", ".join(f'"{name}" {TYPES.get(name, "VARCHAR")}' for name in header)
-        found.execute(f'CREATE TABLE "{path.stem}" ({columns})')
+        connection.execute(f'CREATE TABLE "{path.stem}" ({columns})')
         literals = ", ".join(
             "("
             + ", ".join("NULL" if cell == "NULL" else "'" + cell.replace("\x00", ", ").replace("'", "''") + "'" for cell in row)
             + ")"
-            for row in mended
+            for row in repaired
         )
-        found.execute(f'INSERT INTO "{path.stem}" VALUES {literals}')
-    return found
+        connection.execute(f'INSERT INTO "{path.stem}" VALUES {literals}')
+    return connection
 
 
 def plain(value: Any) -> Any:
-    """A cell of ours as SQL has it."""
+    """Return a cell of an answer in the form of SQL."""
     if isinstance(value, tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, Quantity):
         return float(value.number)
     if isinstance(value, Entity):
@@ -255,13 +259,13 @@ def plain(value: Any) -> Any:
 
 
 def of_sql(value: Any) -> Any:
-    """A cell of SQL as ours is."""
+    """Return a cell of SQL in the form of an answer."""
     import datetime
     from decimal import Decimal
 
     if isinstance(value, list):
-        found = [of_sql(one) for one in value]
-        return found[0] if len(found) == 1 else found
+        items = [of_sql(item) for item in value]
+        return items[0] if len(items) == 1 else items
     if isinstance(value, datetime.datetime):
         return value.date().isoformat() if value.time() == datetime.time() else value.isoformat()
     if isinstance(value, datetime.date):
@@ -270,14 +274,14 @@ def of_sql(value: Any) -> Any:
 
 
 def same(ours: list[tuple[Any, ...]], theirs: list[tuple[Any, ...]], *, ordered: bool) -> bool:
-    """Whether two tables have the same rows: numbers to a billionth of their size."""
+    """Return whether two tables have the same rows, with numbers equal to a relative 1e-9."""
     if len(ours) != len(theirs):
         return False
-    mine = [tuple(map(plain, row)) for row in ours]
-    other = [tuple(map(of_sql, row)) for row in theirs]
+    our_rows = [tuple(map(plain, row)) for row in ours]
+    their_rows = [tuple(map(of_sql, row)) for row in theirs]
     if not ordered:
-        mine, other = sorted(mine, key=_sortable), sorted(other, key=_sortable)
-    return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in zip(mine, other, strict=True))
+        our_rows, their_rows = sorted(our_rows, key=_sortable), sorted(their_rows, key=_sortable)
+    return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in zip(our_rows, their_rows, strict=True))
 
 
 def _sortable(row: tuple[Any, ...]) -> list[tuple[str, Any]]:
