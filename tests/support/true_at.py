@@ -1,4 +1,4 @@
-"""Programs as of a time, against a graph from which a loop over its statements cut all others."""
+"""Programs as of a time, compared with a graph without the statements that do not count then, removed one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from condgraph.snapshot_store import SnapshotStore
 
 
 def counts(statement: Statement, time: Time, certain: bool) -> bool:
-    """Whether a statement counts at a time: what `docs/how-to/ask-what-was-true-at-a-time.md` says, written down once more."""
+    """Return whether a statement counts at a time: a second implementation of
+    `docs/how-to/ask-what-was-true-at-a-time.md`.
+    """
 
     def stated(name: str) -> list[Any]:
         return [value for key, value in statement.qualifiers if key == name and (value is UNKNOWN or isinstance(value, Time))]
@@ -37,24 +39,24 @@ def counts(statement: Statement, time: Time, certain: bool) -> bool:
 
 
 def cut_by_hand(graph: condgraph.Graph, time: Time, certain: bool) -> condgraph.Graph:
-    """The graph without the statements that do not count, one by one."""
+    """Return the graph without the statements that do not count."""
 
-    def kept() -> Iterator[Any]:
+    def remaining() -> Iterator[Any]:
         for item in items(graph.current):
             inner = item.item if isinstance(item, Sourced) else item
             if not isinstance(inner, Statement) or counts(inner, time, certain):
                 yield item
-        # Those that nothing but a statement mentions.
+        # Entities that only statements mention.
         for number in range(graph.current.entities):
             yield graph.current.entity(number)
 
     result = condgraph.Graph()
-    result.add(kept())
+    result.add(remaining())
     return result
 
 
 def shown(answer: Any) -> tuple[Any, ...]:
-    """What a user gets, in an order of its own; rows of a database have no numbers."""
+    """Return what a user gets, independent of order; rows of a database have no numbers."""
     return (
         sorted(re.sub(r"row=\d+", "row=0", repr(value)) for value in answer.values),
         sorted(answer.texts),
@@ -62,7 +64,7 @@ def shown(answer: Any) -> tuple[Any, ...]:
     )
 
 
-#: What answers without anything show.
+#: The results of empty answers.
 _EMPTY = (([], [], []), (["Quantity(number=0, unit='1')"], ["0"], []), (["0"], ["0"], []))
 
 
@@ -77,32 +79,32 @@ def disagreements(
     lenient: bool = False,
     tally: Counter[str] | None = None,
 ) -> tuple[int, list[str]]:
-    """How many programs were compared, and those whose answers differ: `graph` and `others` (the same
-    graph on other stores) as of a time, against the plan of the program on the graph that was cut. `each` is how
-    many programs are asked at a time, in a random choice. With `lenient` a program may be an error, which is to be the
-    same everywhere. `tally` counts the answers that are empty, that have something, and errors.
+    """Return how many programs were compared, and those with different answers: `graph` and `others` (the same graph on
+    other stores) as of a time, against the plan of the program on the reduced graph. `each` programs are run for each
+    time, chosen at random. With `lenient`, a program may fail if it fails everywhere with the same error. `tally`
+    counts the answers that are empty, that have something, and errors.
     """
-    chosen, count, wrong = random.Random(seed), 0, list[str]()
+    dice, count, problems = random.Random(seed), 0, list[str]()
     for time, certain in times:
         cut = SnapshotStore(cut_by_hand(graph, time, certain).current)
-        for program in chosen.sample(asked, each) if each and each < len(asked) else asked:
+        for program in dice.sample(asked, each) if each and each < len(asked) else asked:
             language = detect(program)
             try:
                 plan = lower(graph.current.schema, program, language, {}).plan
                 expected: Any = shown(plan_answer(cut, plan))
             except CondgraphError as error:
                 if not each and not lenient:
-                    # Programs that a test lists are right.
+                    # Programs listed by a test must be valid.
                     raise
                 expected = type(error).__name__
             if tally is not None:
                 tally["error" if isinstance(expected, str) else "empty" if expected in _EMPTY else "something"] += 1
-            for place in (graph, *others):
+            for store in (graph, *others):
                 try:
-                    found: Any = shown(place.query(program, at=time, certain=certain))
+                    actual: Any = shown(store.query(program, at=time, certain=certain))
                 except CondgraphError as error:
-                    found = type(error).__name__
+                    actual = type(error).__name__
                 count += 1
-                if found != expected:
-                    wrong.append(f"{place.place} at {time}, certain={certain}: {program!r}: {found} and not {expected}")
-    return count, wrong
+                if actual != expected:
+                    problems.append(f"{store.place} at {time}, certain={certain}: {program!r}: {actual} and not {expected}")
+    return count, problems

@@ -1,9 +1,9 @@
-"""Graphs of what goes wrong elsewhere, and the words that programs over them use.
+"""Graphs of difficult data, and the words that programs over them use.
 
-Texts that differ in case, in Unicode normalisation, or in planes that UTF-16 orders otherwise;
-texts with quotes, backslashes and control characters; texts too long for an index, that differ in
-their last letter; values that stood otherwise in their source (padding, `1,000`, `1.50`); numbers
-that no float holds, and sums that depend on the order; one column with every kind of value.
+Texts that differ only in case, in Unicode normalisation, or in planes that UTF-16 sorts differently; texts with quotes,
+backslashes and control characters; texts too long for an index that differ in their last letter; values with another
+raw text in their source (padding, `1,000`, `1.50`); numbers that no float can hold, and sums that depend on their
+order; one column with every kind of value.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tests.support.graphs import POINTS, SPANS, Pick
 from tests.support.llm_programs import Vocabulary
 from tests.support.programs import Words
 
-#: Just over what an index takes, in ASCII and in letters of two bytes; two of each that differ at
-#: the end.
+#: Texts just longer than an index allows, in ASCII and in letters of two bytes; two of each, which
+#: differ at the end.
 LONG: Final = ("x" * 4_100 + "a", "x" * 4_100 + "b", "\u00e9" * 2_050 + "1", "\u00e9" * 2_050 + "2")
 NAMES: Final = (
     *("Zo\u00eb", unicodedata.normalize("NFD", "Zo\u00eb"), "ZO\u00cb", "zoe", "stra\u00dfe", "STRASSE", "\u0130", "i\u0307"),
@@ -28,7 +28,7 @@ NAMES: Final = (
     *("nan", "inf", "-0", "0", "1,000", "1.50", "1e3", "null", "true", "unknown", "n/a", "-", "10", "9", "2003", "c", "C"),
     *LONG,
 )
-#: Words that a column holds.
+#: The texts of columns.
 TEXTS: Final = (*NAMES, "", "\u200b", "10 kg", "5-7", "5-10", "$5", "  padded  ", "two  spaces", "x" * 4_100, "Yes", "no")
 NUMBERS: Final[tuple[Any, ...]] = (
     *(0, -0.0, 1, 9, 10, 1000, 1.5, -1, 0.1, 0.2, 0.3, 1e16, 1.0, -1e16, 1e-9, 3.3, 1e308, -1e308),
@@ -36,7 +36,7 @@ NUMBERS: Final[tuple[Any, ...]] = (
     *map(Decimal, ("0.1", "0.1000000000000000055511151231257827", "9007199254740993", "1.50", "10.00")),
 )
 UNITS: Final = ("1", "kg", "lb", "kg ", "\u00b5m", "m/s")
-#: How a number may stand in its source.
+#: Possible raw texts of a number.
 RAWS: Final = (None, None, None, "10", "9", " x", "1,000", "1.50", "$5", "c. 10", "\U0001f701", "\uff21", "", " padded ", "10")
 PEOPLE: Final = tuple(f"p{i}" for i in range(12))
 CONCEPTS: Final = ("k0", "k1", "k2")
@@ -48,12 +48,12 @@ SOURCE: Final = "ugly's table"
 
 
 def a_number(pick: Pick) -> Quantity:
-    """A quantity, most without a unit."""
+    """Return a quantity, mostly without a unit."""
     return Quantity(pick.one(NUMBERS), pick.one((*(("1",) * 6), *UNITS)))
 
 
 def a_cell(pick: Pick, kind: int) -> tuple[Any, str | None]:
-    """A value of a kind (0 texts, 1 numbers, 2 times, 3 anything), and how it stood."""
+    """Return a value of a kind (0 texts, 1 numbers, 2 times, 3 anything), and its raw text."""
     if kind == 3:
         kind = pick.below(8)
     if kind == 0 or kind > 5:
@@ -82,39 +82,39 @@ def _table(pick: Pick) -> list[Any]:
 
 
 def _qualifiers(pick: Pick) -> tuple[tuple[str, Any], ...]:
-    found: list[tuple[str, Any]] = []
+    result: list[tuple[str, Any]] = []
     for _ in range(pick.below(4) if pick.below(2) else 0):
         key = pick.one(QUALIFIERS)
         value = pick.one((*POINTS, UNKNOWN)) if "time" in key else a_cell(pick, 3)[0]
-        found.append((key, Ref(pick.one(PEOPLE)) if key == "of" else value))
-    return tuple(found)
+        result.append((key, Ref(pick.one(PEOPLE)) if key == "of" else value))
+    return tuple(result)
 
 
 def _facts(pick: Pick) -> list[Any]:
-    items: list[Any] = [Entity(ident, pick.one(NAMES)) for ident in PEOPLE]
-    items += [Entity(ident, pick.one(NAMES), EntityKind.CONCEPT) for ident in CONCEPTS]
+    items: list[Any] = [Entity(entity_id, pick.one(NAMES)) for entity_id in PEOPLE]
+    items += [Entity(entity_id, pick.one(NAMES), EntityKind.CONCEPT) for entity_id in CONCEPTS]
     items += [Member(pick.one(PEOPLE), pick.one(CONCEPTS)) for _ in range(pick.below(14))]
     items += [Subclass(pick.one(CONCEPTS), pick.one(CONCEPTS)) for _ in range(pick.below(3))]
     for at in range(6 + pick.below(30)):
-        who = pick.one((*PEOPLE, *PEOPLE, *PEOPLE, CONCEPTS[0]))
+        subject = pick.one((*PEOPLE, *PEOPLE, *PEOPLE, CONCEPTS[0]))
         if pick.below(3) == 0:
-            one = Statement(who, pick.one(RELATIONS), Ref(pick.one((*PEOPLE, *PEOPLE, *CONCEPTS))), _qualifiers(pick), at)
+            statement = Statement(subject, pick.one(RELATIONS), Ref(pick.one((*PEOPLE, *PEOPLE, *CONCEPTS))), _qualifiers(pick), at)
         else:
             predicate = pick.one(ATTRIBUTES)
             value, raw = a_cell(pick, _KINDS.get(predicate, 0))
-            one = Statement(who, predicate, value, _qualifiers(pick), at, raw)
-        items.append(Sourced(one, (("facts", at),) if pick.below(4) else (("facts", at), ("more facts", 1))))
+            statement = Statement(subject, predicate, value, _qualifiers(pick), at, raw)
+        items.append(Sourced(statement, (("facts", at),) if pick.below(4) else (("facts", at), ("more facts", 1))))
     return items
 
 
 def graph(pick: Pick) -> tuple[list[Any], bool | None]:
-    """A table (True), facts (False), or both (None): items, and which it is."""
+    """Return the items of a table (True), of facts (False), or of both (None), and which of these."""
     kind = pick.one((True, False, None))
     return [*(_table(pick) if kind is not False else ()), *(_facts(pick) if kind is not True else ())], kind
 
 
 def facts(pick: Pick) -> list[Any]:
-    """A graph without tables."""
+    """Return a graph without tables."""
     return _facts(pick)
 
 

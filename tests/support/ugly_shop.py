@@ -1,6 +1,6 @@
 # ruff: noqa: E501
-"""A shop with ugly names as statements that SQL databases take: spaces, quotes, keywords, other scripts, keys of several
-columns, of texts with marks, and none; references to the same table; tables of relations; names that several rows have.
+"""A shop with awkward names, as SQL statements: spaces, quotes, keywords, other scripts; keys of several columns, of
+texts with punctuation, and none; references to the same table; tables of relations; names that several rows share.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STATEMENTS: Final = (
     """INSERT INTO "remark" VALUES (1, 10, 'a+b', 'first'), (2, 11, 'e', 'second'), (3, 10, NULL, 'third'), (4, 12, ' k	1 ', '  ')""",
 )
 
-#: What random plans over rows of this shop are about.
+#: The words of random plans over rows of this shop.
 ROW_WORDS: Final = Words(
     predicates=("by \"whom\"", "Parent", "rated", "name", "Full Name", "placed", "total", "who", "n", "код", "order + код", "rate", "stars", "on"),
     relations=("by \"whom\"", "Parent", "rated", "order + код", "who"),
@@ -59,7 +59,7 @@ ROW_WORDS: Final = Words(
 
 
 def shop_words(graph: Graph) -> programs.Words:
-    """What random programs over this shop are about."""
+    """Return the words of random programs over this shop."""
     snapshot = graph.current
     return programs.Words(
         sorted({snapshot.name(number) for number in range(snapshot.entities)}),

@@ -1,8 +1,7 @@
-"""Questions at random about tables made by `untidy`, each as SQL and as ours: table clauses, KoPL
-and LLM queries.
+"""Random questions about tables of `untidy_tables`, each as SQL and as a table clause, KoPL or an LLM query.
 
-What differs by decision is said in the SQL: a test of a missing cell is false, also below `not`;
-the sum of nothing is 0; no value stands last in every order.
+The SQL spells out intended differences: a test of a missing cell is false, also below `not`; the sum of nothing is 0;
+missing values come last in every order.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Language = Literal["table", "kopl", "llm"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question; `clause` is empty but for tables. `ordered` says that the order of rows counts."""
+    """One question; `clause` is empty except for tables. `ordered`: the order of rows counts."""
 
     language: Language
     program: str
@@ -33,7 +32,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A column of a row, or of a row that it refers to: the path, and the same in SQL."""
+    """A column of a row, or of a row that it refers to: as a path, and in SQL."""
 
     path: str
     sql: str
@@ -45,80 +44,80 @@ TESTS: Final = ("=", "!=", "<", ">", "<=", ">=")
 
 
 class Asking:
-    """Questions about one set of tables."""
+    """Random questions about one set of tables."""
 
     def __init__(self, some: random.Random, tables: Tables) -> None:
         self.some, self.tables = some, tables
 
     def question(self) -> Question:
-        """The next question."""
+        """Return the next question."""
         return self.some.choice((self.groups, self.groups, self.rows, self.backward, self.best, self.kopl, self.llm))()
 
     # -- table clauses ------------------------------------------------------------------------------
 
     def groups(self) -> Question:
-        """Rows put together and summed up."""
-        some, table = self.some, self.some.choice(self.tables.tables)
-        joined, ways = self._ways(table)
-        keys = [self._key(way) for way in some.sample(ways, min(len(ways), some.choice((0, 1, 1, 1, 2))))]
-        sums = [self._sum(ways) for _ in range(some.randint(1, 3))]
+        """Return a question about groups of rows and their sums."""
+        dice, table = self.some, self.some.choice(self.tables.tables)
+        joins, ways = self._ways(table)
+        keys = [self._key(way) for way in dice.sample(ways, min(len(ways), dice.choice((0, 1, 1, 1, 2))))]
+        sums = [self._sum(ways) for _ in range(dice.randint(1, 3))]
         sums = list({ours: (ours, sql) for ours, sql in sums}.values())
         where, sql_where = self._where(ways)
         ours = [ours for ours, _ in keys]
         clause = f"{where} group by {', '.join(ours)} " if keys else f"{where} "
         if len(set(ours)) < len(ours):
             return self.groups()
-        clause += "show " + ", ".join(f"{one} as s{at}" for at, (one, _) in enumerate(sums))
-        shown = ", ".join([*(sql for _, sql in keys), *(f"{sql} AS s{at}" for at, (_, sql) in enumerate(sums))])
-        sql = f'SELECT {shown} FROM "{table.name}" t {joined} {sql_where}'
+        clause += "show " + ", ".join(f"{expression} as s{at}" for at, (expression, _) in enumerate(sums))
+        columns = ", ".join([*(sql for _, sql in keys), *(f"{sql} AS s{at}" for at, (_, sql) in enumerate(sums))])
+        sql = f'SELECT {columns} FROM "{table.name}" t {joins} {sql_where}'
         if keys:
             sql += " GROUP BY " + ", ".join(str(at) for at in range(1, len(keys) + 1))
         ordered = False
-        if keys and some.random() < 0.4:
-            number = some.randint(0, 4)
+        if keys and dice.random() < 0.4:
+            number = dice.randint(0, 4)
             clause += f" having count() > {number}"
             sql += f" HAVING count(*) > {number}"
-        if keys and some.random() < 0.5:
-            order = [(one, str(at)) for at, (one, _) in enumerate(keys, 1)]
+        if keys and dice.random() < 0.5:
+            order = [(expression, str(at)) for at, (expression, _) in enumerate(keys, 1)]
             order.insert(0, ("s0", str(len(keys) + 1)))
             clause, sql, ordered = *self._order(clause, sql, order), True
         return Question("table", f"FindAll() FilterConcept({table.name})", clause, sql, ordered)
 
     def rows(self) -> Question:
-        """Rows with their cells."""
-        some, table = self.some, self.some.choice(self.tables.tables)
-        joined, ways = self._ways(table)
-        shown = some.sample(ways, min(len(ways), some.randint(1, 3)))
+        """Return a question about rows and their cells."""
+        dice, table = self.some, self.some.choice(self.tables.tables)
+        joins, ways = self._ways(table)
+        shown = dice.sample(ways, min(len(ways), dice.randint(1, 3)))
         where, sql_where = self._where(ways)
         clause = f"{where} show " + ", ".join(f"{way.path} as c{at}" for at, way in enumerate(shown))
-        sql = f'SELECT {", ".join(way.sql for way in shown)} FROM "{table.name}" t {joined} {sql_where}'
-        # Rows that are equal in all cells are the same in either order.
+        sql = f'SELECT {", ".join(way.sql for way in shown)} FROM "{table.name}" t {joins} {sql_where}'
+        # Rows with equal cells may come in either order.
         clause, sql = self._order(clause, sql, [(f"c{at}", str(at + 1)) for at in range(len(shown))])
         return Question("table", f"FindAll() FilterConcept({table.name})", clause, sql, True)
 
     def backward(self) -> Question:
-        """Rows with what refers to them."""
-        some = self.some
-        found = [
+        """Return a question about rows and those that refer to them."""
+        dice = self.some
+        references = [
             (table, other, column)
             for table in self.tables.tables
             for other in self.tables.tables
             for column in other.columns
             if column.to == table.name
         ]
-        # A name that several tables refer by is all of theirs.
-        once = [one for one in found if sum(one[0] is two[0] for two in found) == 1]
-        if not once:
+        # A column name with which several tables refer means all of them.
+        unambiguous = [item for item in references if sum(item[0] is second[0] for second in references) == 1]
+        if not unambiguous:
             return self.groups()
-        table, other, column = some.choice(once)
-        own = [one for one in other.columns if one.to is None]
-        ways = [_Way(f'^"{column.name}"."{one.name}"', f'o."{one.name}"', one) for one in own]
-        sums = [self._sum(ways) for _ in range(some.randint(1, 2))]
-        sums = [one for one in sums if one[0] != "count()"] + [(f'count(^"{column.name}")', "count(o.nr)")]
-        clause = f'show "{table.key}" as k, ' + ", ".join(f"{one} as s{at}" for at, (one, _) in enumerate(sums))
-        sql = f'SELECT t."{table.key}", ' + ", ".join(one for _, one in sums)
+        table, other, column = dice.choice(unambiguous)
+        values = [item for item in other.columns if item.to is None]
+        ways = [_Way(f'^"{column.name}"."{item.name}"', f'o."{item.name}"', item) for item in values]
+        sums = [self._sum(ways) for _ in range(dice.randint(1, 2))]
+        sums = [item for item in sums if item[0] != "count()"] + [(f'count(^"{column.name}")', "count(o.nr)")]
+        clause = f'show "{table.key}" as k, ' + ", ".join(f"{item} as s{at}" for at, (item, _) in enumerate(sums))
+        sql = f'SELECT t."{table.key}", ' + ", ".join(item for _, item in sums)
         sql += f' FROM "{table.name}" t LEFT JOIN "{other.name}" o ON o."{column.name}" = t."{table.key}"'
-        if some.random() < 0.3:
+        if dice.random() < 0.3:
             clause = f'where ^"{column.name}" is missing ' + clause
             sql += " WHERE o.nr IS NULL"
         sql += f' GROUP BY t.nr, t."{table.key}"'
@@ -127,30 +126,30 @@ class Asking:
         return Question("table", f"FindAll() FilterConcept({table.name})", clause, sql, True)
 
     def best(self) -> Question:
-        """The values of each group, and sums of what is calculated."""
-        some, table = self.some, self.some.choice(self.tables.tables)
-        joined, ways = self._ways(table)
-        key = some.choice(ways)
+        """Return a question about the values of each group, or sums of calculated values."""
+        dice, table = self.some, self.some.choice(self.tables.tables)
+        joins, ways = self._ways(table)
+        key = dice.choice(ways)
         numbers = [way for way in ways if way.column.kind == "number" and not way.column.unit]
         texts = [way for way in ways if way.column.kind == "text"]
-        if texts and (not numbers or some.random() < 0.5):
-            way = some.choice(texts)
+        if texts and (not numbers or dice.random() < 0.5):
+            way = dice.choice(texts)
             ours, sql = f"values({way.path})", f"list(DISTINCT {way.sql} ORDER BY {way.sql}) FILTER ({way.sql} IS NOT NULL)"
         elif numbers:
-            one, two, sign = some.choice(numbers), some.choice(numbers), some.choice("+-*")
-            ours, sql = f"sum({one.path} {sign} {two.path} + 2)", f"coalesce(sum({one.sql} {sign} {two.sql} + 2), 0)"
+            first, second, sign = dice.choice(numbers), dice.choice(numbers), dice.choice("+-*")
+            ours, sql = f"sum({first.path} {sign} {second.path} + 2)", f"coalesce(sum({first.sql} {sign} {second.sql} + 2), 0)"
         else:
             return self.groups()
         where, sql_where = self._where(ways)
-        sql = f'SELECT {key.sql}, {sql} FROM "{table.name}" t {joined} {sql_where} GROUP BY 1'
+        sql = f'SELECT {key.sql}, {sql} FROM "{table.name}" t {joins} {sql_where} GROUP BY 1'
         return Question("table", f"FindAll() FilterConcept({table.name})", f"{where} group by {key.path} show {ours} as s", sql)
 
     def _order(self, clause: str, sql: str, columns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         ours, theirs = [], []
-        for one, place in columns:
-            down = self.some.random() < 0.5
-            ours.append(f"{one} desc" if down else one)
-            theirs.append(f"{place} {'DESC' if down else 'ASC'} NULLS LAST")
+        for expression, position in columns:
+            descending = self.some.random() < 0.5
+            ours.append(f"{expression} desc" if descending else expression)
+            theirs.append(f"{position} {'DESC' if descending else 'ASC'} NULLS LAST")
         clause += " order by " + ", ".join(ours)
         sql += " ORDER BY " + ", ".join(theirs)
         if self.some.random() < 0.5:
@@ -160,21 +159,21 @@ class Asking:
         return clause, sql
 
     def _ways(self, table: Table) -> tuple[str, list[_Way]]:
-        """The columns of a table, and those that its references lead to."""
+        """Return the joins for a table, and its columns with those of the tables that it refers to."""
         joins: list[str] = []
-        found: list[_Way] = []
+        columns: list[_Way] = []
 
         def add(here: Table, alias: str, path: str, deep: int) -> None:
             for column in here.columns:
                 if column.to is None:
-                    found.append(_Way(f'{path}"{column.name}"', f'{alias}."{column.name}"', column))
+                    columns.append(_Way(f'{path}"{column.name}"', f'{alias}."{column.name}"', column))
                 elif deep < 2:
                     other, name = self.tables.table(column.to), f"j{len(joins)}"
                     joins.append(f'LEFT JOIN "{other.name}" {name} ON {alias}."{column.name}" = {name}."{other.key}"')
                     add(other, name, f'{path}"{column.name}".', deep + 1)
 
         add(table, "t", "", 0)
-        return " ".join(joins), found
+        return " ".join(joins), columns
 
     def _key(self, way: _Way) -> tuple[str, str]:
         if way.column.kind == "date" and self.some.random() < 0.6:
@@ -209,15 +208,15 @@ class Asking:
             ours = ", ".join([self._ours(way.column, one) for one in values])
             return f"{way.path} in ({ours})", f"coalesce({way.sql} IN ({', '.join(map(literal, values))}), false)"
         if self.some.random() < 0.15:
-            no = self.some.choice(("", "not "))
-            return f"{way.path} is {no}null", f"{way.sql} IS {no}NULL"
+            negation = self.some.choice(("", "not "))
+            return f"{way.path} is {negation}null", f"{way.sql} IS {negation}NULL"
         value = self._value(way.column)
         op = self.some.choice(("=", "!=") if isinstance(value, str) else TESTS)
         ours, theirs = f"{way.path} {op} {self._ours(way.column, value)}", f"coalesce({way.sql} {op} {literal(value)}, false)"
         return (f"not {ours}", f"NOT {theirs}") if self.some.random() < 0.15 else (ours, theirs)
 
     def _part(self, way: _Way) -> tuple[str, str]:
-        """A test of a part of a text."""
+        """Return a test of a part of a text."""
         text = str(self._value(way.column))
         begin = self.some.randrange(len(text))
         part = text[begin : begin + self.some.randint(1, 4)].strip() or text
@@ -225,7 +224,7 @@ class Asking:
         return f"{way.path} {word} {quoted(part)}", f"coalesce({function}({way.sql}, {quoted(part)}), false)"
 
     def _ours(self, column: Column, value: Value) -> str:
-        """A value in a clause."""
+        """Return a value as in a clause."""
         if isinstance(value, datetime.date):
             return value.isoformat()
         if not isinstance(value, Decimal):
@@ -240,13 +239,13 @@ class Asking:
     # -- KoPL ---------------------------------------------------------------------------------------
 
     def kopl(self) -> Question:
-        """Filters, references, counts and values."""
-        some, table = self.some, self.some.choice(self.tables.tables)
+        """Return a question of filters, references, counts and values."""
+        dice, table = self.some, self.some.choice(self.tables.tables)
         program, sql = f"FindAll() FilterConcept({table.name})", f'SELECT t.* FROM "{table.name}" t'
-        own = [one for one in table.columns if one.to is None and one.name != table.key]
-        for column in some.sample(own, min(len(own), some.choice((0, 1, 1, 2)))):
+        filterable = [item for item in table.columns if item.to is None and item.name != table.key]
+        for column in dice.sample(filterable, min(len(filterable), dice.choice((0, 1, 1, 2)))):
             value = self._value(column)
-            op = some.choice(("=", "!=")) if isinstance(value, str) else some.choice(TESTS)
+            op = dice.choice(("=", "!=")) if isinstance(value, str) else dice.choice(TESTS)
             if isinstance(value, str):
                 if op == "!=":
                     continue
@@ -256,47 +255,48 @@ class Asking:
             else:
                 program += f" FilterDate({in_json(column.name)}, {value.isoformat()}, {op})"
             sql = f'SELECT * FROM ({sql}) WHERE "{column.name}" {op} {literal(value)}'
-        ref = some.choice([None, *(one for one in table.columns if one.to is not None)])
-        if ref is not None and some.random() < 0.7:
+        ref = dice.choice([None, *(item for item in table.columns if item.to is not None)])
+        if ref is not None and dice.random() < 0.7:
             other = self.tables.table(ref.to or "")
             program += f" Relate({in_json(ref.name)}, forward)"
             sql = f'SELECT o.* FROM "{other.name}" o WHERE "{other.key}" IN (SELECT "{ref.name}" FROM ({sql}))'
             table = other
-        elif table.key is not None and some.random() < 0.5:
-            from_ = [one for one in self.tables.tables if any(column.to == table.name for column in one.columns)]
-            if from_:
+        elif table.key is not None and dice.random() < 0.5:
+            referring = [item for item in self.tables.tables if any(column.to == table.name for column in item.columns)]
+            if referring:
                 program += f" Relate({in_json(table.key)}, backward)"
                 counts = [
-                    f'SELECT count(*) FROM "{one.name}" WHERE "{table.key}" IN (SELECT "{table.key}" FROM ({sql}))' for one in from_
+                    f'SELECT count(*) FROM "{item.name}" WHERE "{table.key}" IN (SELECT "{table.key}" FROM ({sql}))'
+                    for item in referring
                 ]
-                return Question("kopl", program + " Count()", "", f"SELECT {' + '.join(f'({one})' for one in counts)}")
-        values = [one for one in table.columns if one.to is None and one.kind != "date"]
-        if not values or some.random() < 0.5:
+                return Question("kopl", program + " Count()", "", f"SELECT {' + '.join(f'({item})' for item in counts)}")
+        values = [item for item in table.columns if item.to is None and item.kind != "date"]
+        if not values or dice.random() < 0.5:
             return Question("kopl", program + " Count()", "", f"SELECT count(*) FROM ({sql})")
-        column = some.choice(values)
+        column = dice.choice(values)
         sql = f'SELECT DISTINCT "{column.name}" FROM ({sql}) WHERE "{column.name}" IS NOT NULL'
         return Question("kopl", f"{program} QueryAttr({in_json(column.name)})", "", sql)
 
     # -- LLM queries --------------------------------------------------------------------------------
 
     def llm(self) -> Question:
-        """What is looked up, and summed up."""
-        some, table = self.some, self.some.choice(self.tables.tables)
-        own = [one for one in table.columns if one.to is None]
+        """Return a question of a lookup and a sum."""
+        dice, table = self.some, self.some.choice(self.tables.tables)
+        values = [item for item in table.columns if item.to is None]
         source = f", source={quoted(f'untidy/{table.name}')}"
-        column = some.choice(own)
+        column = dice.choice(values)
         value = self._value(column)
-        op = "=" if isinstance(value, str) else some.choice(("=", "<", ">", "<=", ">="))
+        op = "=" if isinstance(value, str) else dice.choice(("=", "<", ">", "<=", ">="))
         text = value.isoformat() if isinstance(value, datetime.date) else written(column, value)
         lines = [f"get_information(relation={quoted(column.name)}, tail_entity{op}{quoted(text)}{source})"]
         where = f'"{column.name}" {op} {literal(value)}'
-        numbers = [one for one in own if one.kind == "number"]
-        if not numbers or some.random() < 0.3:
+        numbers = [item for item in values if item.kind == "number"]
+        if not numbers or dice.random() < 0.3:
             lines.append("count(set='output_of_query1')")
             sql = f'SELECT count(*) FROM "{table.name}" WHERE {where}'
         else:
-            other = some.choice(numbers)
-            function = some.choice(("sum", "mean", "max", "min", "median"))
+            other = dice.choice(numbers)
+            function = dice.choice(("sum", "mean", "max", "min", "median"))
             lines.append(f"get_information(relation={quoted(other.name)}, head_entity='output_of_query1'{source})")
             lines.append(f"{function}(set='output_of_query2')")
             name = "avg" if function == "mean" else function
@@ -306,17 +306,17 @@ class Asking:
 
 
 def quoted(text: str) -> str:
-    """A text of a table clause or an LLM query."""
+    """Return a text as in a table clause or an LLM query."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def in_json(text: str) -> str:
-    """An argument of KoPL."""
+    """Return an argument of KoPL."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def literal(value: Value) -> str:
-    """A value in SQL."""
+    """Return a value in SQL."""
     if isinstance(value, datetime.date):
         return f"DATE '{value.isoformat()}'"
     return str(value) if isinstance(value, Decimal) else quoted(str(value))

@@ -1,10 +1,9 @@
-"""Sets of tables as people have them, made at random: keys with references that dangle or are
-missing, rows twice, columns of one name in several tables, names that several rows have, numbers
-as `1,234`, `$5.10`, `12 %` and `7 kg`, dates in several forms, cells in quotes, blanks around
-cells, marks of missing cells, byte order marks, CRLF, a comma at the end of each line.
+"""Random sets of realistic tables: keys, references that dangle or are missing, repeated rows, columns of one name in
+several tables, names that several rows share, numbers as `1,234`, `$5.10`, `12 %` and `7 kg`, dates in several forms,
+cells in quotes, blanks around cells, marks of missing cells, byte order marks, CRLF, a comma at the end of each line.
 
-A set is kept as it was meant, column by column, so that DuckDB gets the same data without reading
-these texts. It is written as a folder of CSV and Parquet files, as a workbook, or as an SQLite file.
+The intended values are stored by column, so that DuckDB gets the same data without parsing these texts. A set is
+written as a folder of CSV and Parquet files, as a workbook, or as an SQLite file.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NAMES: Final = (
 WORDS: Final = ("red", "Red", "blue", "deep blue", "green; dark", "très vert", "no", "x|y", "don't", 'the "big" one', "ÜBER", "a&b")
 MISSING: Final = ("", "n/a", "-", " ", "NULL")
 TABLES: Final = ("customers", "orders", "products", "shops", "visits", "parts", "staff")
-#: Numbers: how the column is called, how cells are written, decimals, and the unit.
+#: The ways of writing numbers, each with its unit and number of decimals.
 NUMBERS: Final = {
     "plain": ("", 0),
     "decimal": ("", 2),
@@ -43,7 +42,7 @@ NUMBERS: Final = {
     "spaces": ("", 0),
     "pounds": ("£", 0),
 }
-#: Numbers that are written without a sign.
+#: The ways of writing numbers without a sign.
 _POSITIVE: Final = ("dollars", "euros", "kilograms", "pounds")
 DATES: Final = ("iso", "long", "american", "european", "stamp", "short", "compact")
 HEADERS: Final = {
@@ -56,7 +55,7 @@ SQL_TYPES: Final = {"number": "DECIMAL(20, 4)", "date": "DATE", "text": "VARCHAR
 
 @dataclass(slots=True)
 class Column:
-    """A column as it is meant, and how its cells are written."""
+    """A column with its intended values, and the way of writing them."""
 
     name: str
     kind: Kind
@@ -80,64 +79,64 @@ class Table:
     key: str | None = None
 
     def column(self, name: str) -> Column:
-        """A column by its name."""
-        return next(one for one in self.columns if one.name == name)
+        """Return a column by its name."""
+        return next(column for column in self.columns if column.name == name)
 
     @property
     def rows(self) -> list[tuple[Value, ...]]:
-        """The rows as they are meant."""
+        """The rows of intended values."""
         return list(zip(*(column.cells for column in self.columns), strict=True))
 
 
 @dataclass(slots=True)
 class Tables:
-    """A set of tables, and where it was written."""
+    """A set of tables, and the path where it was written."""
 
     tables: list[Table]
     path: Path = Path()
     options: dict[str, Any] = field(default_factory=dict)
 
     def table(self, name: str) -> Table:
-        """A table by its name."""
-        return next(one for one in self.tables if one.name == name)
+        """Return a table by its name."""
+        return next(table for table in self.tables if table.name == name)
 
     def duckdb(self) -> Any:
-        """The same in DuckDB, where `nr` counts the rows of each table."""
+        """Return the same data in DuckDB, where `nr` numbers the rows of each table."""
         import duckdb
 
-        found = duckdb.connect()
-        found.execute("SET threads = 1")
+        connection = duckdb.connect()
+        connection.execute("SET threads = 1")
         for table in self.tables:
-            columns = ", ".join(f'"{one.name}" {SQL_TYPES[one.kind]}' for one in table.columns)
-            found.execute(f'CREATE TABLE "{table.name}" (nr INTEGER, {columns})')
+            columns = ", ".join(f'"{column.name}" {SQL_TYPES[column.kind]}' for column in table.columns)
+            connection.execute(f'CREATE TABLE "{table.name}" (nr INTEGER, {columns})')
             marks = ", ".join("?" * (len(table.columns) + 1))
-            found.executemany(
+            connection.executemany(
                 f'INSERT INTO "{table.name}" VALUES ({marks})', [(number, *row) for number, row in enumerate(table.rows, 1)]
             )
-        return found
+        return connection
 
 
 def made(seed: int, folder: Path) -> Tables:
-    """A set of tables in a folder of its own."""
-    some = random.Random(seed)
-    names = some.sample(TABLES, some.randint(2, 5))
-    found = Tables([])
+    """Return a random set of tables, written to a folder of its own."""
+    dice = random.Random(seed)
+    names = dice.sample(TABLES, dice.randint(2, 5))
+    result = Tables([])
     for name in names:
-        found.tables.append(_table(some, name, found.tables))
-    form: Form = some.choice(("folder", "folder", "excel", "sqlite"))
+        result.tables.append(_table(dice, name, result.tables))
+    form: Form = dice.choice(("folder", "folder", "excel", "sqlite"))
     folder.mkdir(parents=True, exist_ok=True)
     if form == "folder":
-        found.path = folder / "untidy"
-        found.path.mkdir()
-        for table in found.tables:
-            _file(some, table, found.path)
+        result.path = folder / "untidy"
+        result.path.mkdir()
+        for table in result.tables:
+            _file(dice, table, result.path)
     elif form == "excel":
-        found.path = folder / "untidy.xlsx"
-        _workbook(some, found)
+        result.path = folder / "untidy.xlsx"
+        _workbook(dice, result)
     else:
-        found.path = folder / "untidy.db"
-        _sqlite(found)
-    return found
+        result.path = folder / "untidy.db"
+        _sqlite(result)
+    return result
 
 
 def _table(some: random.Random, name: str, before: list[Table]) -> Table:
@@ -155,24 +154,24 @@ def _table(some: random.Random, name: str, before: list[Table]) -> Table:
     for other in before:
         if other.key is not None and (len(before) == 1 or some.random() < 0.6):
             kind, keys = other.column(other.key).kind, other.column(other.key).cells
-            gone = "X-99999" if kind == "text" else Decimal(99999)
+            dangling = "X-99999" if kind == "text" else Decimal(99999)
             cells: list[Value] = [
-                None if some.random() < 0.1 else gone if some.random() < 0.05 else some.choice(keys) for _ in range(rows)
+                None if some.random() < 0.1 else dangling if some.random() < 0.05 else some.choice(keys) for _ in range(rows)
             ]
             columns.append(Column(other.key, kind, "plain", cells, to=other.name))
     kinds: list[Kind] = [some.choice(("number", "number", "date", "text")) for _ in range(some.randint(1, 4))]
     for kind in kinds:
         header = some.choice(HEADERS[kind])
-        if header not in [one.name for one in columns]:
+        if header not in [column.name for column in columns]:
             columns.append(_column(some, header, kind, rows))
     for at in range(rows):
-        # A sheet has no rows without any cell; and one column of `$1,200` is two.
-        if all(one.cells[at] is None for one in columns):
+        # A sheet cannot have a row without cells; and a single column of `$1,200` would be read as two.
+        if all(column.cells[at] is None for column in columns):
             columns[-1].cells[at] = columns[-1].cells[0]
     if len(columns) == 1:
         columns.append(_column(some, "remark", "text", rows))
     if key is None and some.random() < 0.5:
-        # Rows that stand there twice are two rows.
+        # Repeated rows count as two rows.
         for column in columns:
             column.cells += column.cells[: rows // 4]
     return Table(name, columns, key)
@@ -190,12 +189,12 @@ def _column(some: random.Random, name: str, kind: Kind, rows: int) -> Column:
         )
         pool: list[Value] = [Decimal(some.randint(-most // 5, most)).scaleb(-digits) for _ in range(6 if few else 1000)]
         if way in _POSITIVE:
-            pool = [abs(one) for one in pool if isinstance(one, Decimal)]
+            pool = [abs(number) for number in pool if isinstance(number, Decimal)]
     elif kind == "date":
         way = some.choice(DATES)
         start = datetime.date(some.randint(1950, 2020), 1, 1)
         pool = [start + datetime.timedelta(some.randrange(1500)) for _ in range(8 if few else 500)]
-        # Without a day after the twelfth nothing would say whether days or months stand first.
+        # Without a day after the 12th, nothing would show whether days or months come first.
         pool[0] = datetime.date(start.year, 5, 28)
     else:
         way = "plain"
@@ -209,12 +208,12 @@ def _column(some: random.Random, name: str, kind: Kind, rows: int) -> Column:
 
 
 def written(column: Column, value: Value) -> str:
-    """A cell as its column writes it."""
+    """Return a cell as its column writes it."""
     if isinstance(value, Decimal):
         digits = NUMBERS[column.way][1]
         separated = column.way in ("thousands", "dollars", "euros", "brackets", "continental", "spaces", "pounds")
         number = f"{value:,.{digits}f}" if separated else f"{value:.{digits}f}"
-        turned = number.replace(",", " ").replace(".", ",").replace(" ", ".")
+        swapped = number.replace(",", " ").replace(".", ",").replace(" ", ".")
         return {
             "dollars": f"${number}",
             "euros": f"{number} €",
@@ -222,7 +221,7 @@ def written(column: Column, value: Value) -> str:
             "percent": f"{number}%",
             "kilograms": f"{number} kg",
             "brackets": f"({number[1:]})" if value < 0 else number,
-            "continental": turned,
+            "continental": swapped,
             "spaces": number.replace(",", " "),
         }.get(column.way, number)
     if isinstance(value, datetime.date):
@@ -244,13 +243,13 @@ def _file(some: random.Random, table: Table, folder: Path) -> None:
         import pyarrow.parquet
 
         types = {"number": pyarrow.decimal128(20, 4), "date": pyarrow.date32(), "text": pyarrow.string()}
-        columns = {one.name: pyarrow.array(one.cells, types[one.kind]) for one in table.columns}
-        for one in table.columns:
-            # Parquet has no units: such columns are texts there. Keys are whole numbers.
-            if one.unit:
-                columns[one.name] = pyarrow.array([None if cell is None else written(one, cell) for cell in one.cells])
-            elif one.kind == "number" and (one.name == table.key or one.to):
-                columns[one.name] = columns[one.name].cast(pyarrow.int64())
+        columns = {column.name: pyarrow.array(column.cells, types[column.kind]) for column in table.columns}
+        for column in table.columns:
+            # Parquet has no units, so columns with units are texts there. Keys are integers.
+            if column.unit:
+                columns[column.name] = pyarrow.array([None if cell is None else written(column, cell) for cell in column.cells])
+            elif column.kind == "number" and (column.name == table.key or column.to):
+                columns[column.name] = columns[column.name].cast(pyarrow.int64())
         pyarrow.parquet.write_table(pyarrow.table(columns), folder / f"{table.name}.parquet")
         return
     missing = some.choice(MISSING)
@@ -259,9 +258,9 @@ def _file(some: random.Random, table: Table, folder: Path) -> None:
     padded, trailing = some.random() < 0.3, some.random() < 0.2
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter=delimiter, lineterminator=ends, quoting=quoting)
-    writer.writerow([*(one.name for one in table.columns), *[""] * trailing])
+    writer.writerow([*(column.name for column in table.columns), *[""] * trailing])
     for row in table.rows:
-        cells = [missing if cell is None else written(one, cell) for one, cell in zip(table.columns, row, strict=True)]
+        cells = [missing if cell is None else written(column, cell) for column, cell in zip(table.columns, row, strict=True)]
         writer.writerow([*(f" {cell} " if padded and some.random() < 0.5 else cell for cell in cells), *[""] * trailing])
     (folder / f"{table.name}.csv").write_bytes((b"\xef\xbb\xbf" if some.random() < 0.3 else b"") + stream.getvalue().encode())
 
@@ -273,17 +272,20 @@ def _workbook(some: random.Random, tables: Tables) -> None:
     book.remove(book.active)
     for table in tables.tables:
         sheet = book.create_sheet(table.name)
-        sheet.append([one.name for one in table.columns])
-        typed = [one.kind == "date" or (one.kind == "number" and not one.unit and some.random() < 0.7) for one in table.columns]
+        sheet.append([column.name for column in table.columns])
+        typed = [
+            column.kind == "date" or (column.kind == "number" and not column.unit and some.random() < 0.7)
+            for column in table.columns
+        ]
         for row in table.rows:
             sheet.append(
                 [
                     None
                     if cell is None
                     else (float(cell) if isinstance(cell, Decimal) else cell)
-                    if as_it_is
-                    else written(one, cell)
-                    for one, cell, as_it_is in zip(table.columns, row, typed, strict=True)
+                    if is_typed
+                    else written(column, cell)
+                    for column, cell, is_typed in zip(table.columns, row, typed, strict=True)
                 ]
             )
     book.save(tables.path)
@@ -292,22 +294,22 @@ def _workbook(some: random.Random, tables: Tables) -> None:
 def _sqlite(tables: Tables) -> None:
     database = sqlite3.connect(tables.path)
     for table in tables.tables:
-        types = [{"number": "TEXT" if one.unit else "NUMERIC"}.get(one.kind, "TEXT") for one in table.columns]
+        types = [{"number": "TEXT" if column.unit else "NUMERIC"}.get(column.kind, "TEXT") for column in table.columns]
         columns = [
-            f'"{one.name}" {kind}' + " PRIMARY KEY" * (one.name == table.key)
-            for one, kind in zip(table.columns, types, strict=True)
+            f'"{column.name}" {kind}' + " PRIMARY KEY" * (column.name == table.key)
+            for column, kind in zip(table.columns, types, strict=True)
         ]
         columns += [
-            f'FOREIGN KEY ("{one.name}") REFERENCES "{one.to}" ("{tables.table(one.to).key}")'
-            for one in table.columns
-            if one.to is not None
+            f'FOREIGN KEY ("{column.name}") REFERENCES "{column.to}" ("{tables.table(column.to).key}")'
+            for column in table.columns
+            if column.to is not None
         ]
         database.execute(f'CREATE TABLE "{table.name}" ({", ".join(columns)})')
         for row in table.rows:
-            cells = [None if cell is None else written(one, cell) for one, cell in zip(table.columns, row, strict=True)]
+            cells = [None if cell is None else written(column, cell) for column, cell in zip(table.columns, row, strict=True)]
             cells = [
-                float(cell) if isinstance(cell, Decimal) and not one.unit else text
-                for one, cell, text in zip(table.columns, row, cells, strict=True)
+                float(cell) if isinstance(cell, Decimal) and not column.unit else text
+                for column, cell, text in zip(table.columns, row, cells, strict=True)
             ]
             database.execute(f'INSERT INTO "{table.name}" VALUES ({", ".join("?" * len(cells))})', cells)
     database.commit()

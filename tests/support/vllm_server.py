@@ -1,9 +1,8 @@
-"""A real HTTP server that speaks vLLM's API as its documentation has it, refuses what that refuses, and
-writes random texts that follow the constraint of a request.
+"""A real HTTP server for vLLM's API as documented: it refuses what vLLM refuses, and writes random texts that follow
+the constraint of a request.
 
-A request that it refuses is an error of HTTP, and is kept in `faults`: a test that forgets to look
-at the answer sees it there. `version` is what it is taken for: before 0.12 a regular expression is
-`guided_regex`, and other fields of that kind are left aside without a word.
+A refused request is an HTTP error, and is recorded in `faults` for tests that do not look at the answer. `version` is
+the version it imitates: before 0.12 a regular expression is `guided_regex`, and other such fields are silently ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from jsonschema import Draft202012Validator
 
 from tests.support.schemas import Schemas, alternatives, text_of
 
-#: Alternatives of one choice that are refused beyond, and characters of an expression.
+#: The most alternatives of one choice, and the most characters of an expression.
 MOST_ALTERNATIVES = 2_000
 MOST_CHARACTERS = 4_000_000
 _KINDS = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
@@ -33,7 +32,7 @@ _TAKEN = {
 
 
 class RefusedError(Exception):
-    """What the server says of a request that it does not take."""
+    """The server's reason for refusing a request."""
 
 
 class Vllm(ThreadingHTTPServer):
@@ -49,11 +48,11 @@ class Vllm(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Its address, up to and with `/v1`."""
+        """Its address, including `/v1`."""
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; raises `RefusedError`."""
+        """Return the reply to a request; raise `RefusedError` if it is invalid."""
         self.requests.append((path, body))
         if path not in _TAKEN:
             raise RefusedError(f"no such path: {path}")
@@ -62,35 +61,37 @@ class Vllm(ThreadingHTTPServer):
         if not isinstance(body.get("max_tokens", 16), int) or body.get("max_tokens", 16) < 1:
             raise RefusedError("max_tokens must be at least 1")
         old = self.version < (0, 12)
-        held = body.get("structured_outputs")
+        constraint = body.get("structured_outputs")
         if not old:
-            if strange := sorted(body.keys() - _TAKEN[path]):
-                raise RefusedError(f"extra fields are not taken: {', '.join(strange)}")
-            if held is not None and ([kind for kind in _KINDS if held.get(kind)] != [*held] or len(held) != 1):
-                raise RefusedError(f"exactly one of {', '.join(_KINDS)} is taken, not {sorted(held)}")
-        expression = body.get("guided_regex") if old else (held or {}).get("regex")
+            if unknown := sorted(body.keys() - _TAKEN[path]):
+                raise RefusedError(f"extra fields are not taken: {', '.join(unknown)}")
+            if constraint is not None and (
+                [kind for kind in _KINDS if constraint.get(kind)] != [*constraint] or len(constraint) != 1
+            ):
+                raise RefusedError(f"exactly one of {', '.join(_KINDS)} is taken, not {sorted(constraint)}")
+        expression = body.get("guided_regex") if old else (constraint or {}).get("regex")
         texts = [self._text(path, body, expression) for _ in range(body.get("n", 1))]
         if path == "/v1/completions":
             return {
                 "choices": [{"text": text, "logprobs": {"token_logprobs": [-0.5, -0.25]}, "stop_reason": None} for text in texts]
             }
         messages = [{"role": "assistant", "content": text} for text in texts]
-        choices = [{"index": at, "message": one, "finish_reason": "stop"} for at, one in enumerate(messages)]
+        choices = [{"index": at, "message": message, "finish_reason": "stop"} for at, message in enumerate(messages)]
         return {"id": "c", "object": "chat.completion", "created": 1, "model": body["model"], "choices": choices}
 
     def _text(self, path: str, body: dict[str, Any], expression: str | None) -> str:
         if expression is not None:
-            if len(expression) > MOST_CHARACTERS or (wide := alternatives(expression)) > MOST_ALTERNATIVES:
-                raise RefusedError(f"the regex is too large: {len(expression)} characters, {wide} alternatives")
+            if len(expression) > MOST_CHARACTERS or (widest := alternatives(expression)) > MOST_ALTERNATIVES:
+                raise RefusedError(f"the regex is too large: {len(expression)} characters, {widest} alternatives")
             text = text_of(expression, self.rng)
             assert re.fullmatch(expression, text)
             return text
-        form = body.get("response_format")
-        if form is None:
+        reply_format = body.get("response_format")
+        if reply_format is None:
             return "Let me think."
-        if form.get("type") != "json_schema" or not isinstance(form.get("json_schema", {}).get("name"), str):
+        if reply_format.get("type") != "json_schema" or not isinstance(reply_format.get("json_schema", {}).get("name"), str):
             raise RefusedError("response_format is a json_schema with a name")
-        schema = form["json_schema"]["schema"]
+        schema = reply_format["json_schema"]["schema"]
         Draft202012Validator.check_schema(schema)
         if _listed(schema) > MOST_ALTERNATIVES:
             raise RefusedError("the schema lists too many values")
@@ -115,12 +116,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, {"tokens": list(range(len(body.get("prompt", "").split())))})
             return
         try:
-            found = self.server.answer(self.path, body)
+            reply = self.server.answer(self.path, body)
         except RefusedError as error:
             self.server.faults.append(str(error))
             self._json(400, {"error": {"message": str(error), "type": "BadRequestError", "param": None, "code": 400}})
         else:
-            self._json(200, found)
+            self._json(200, reply)
 
     def _json(self, status: int, found: Any) -> None:
         text = json.dumps(found).encode()
@@ -136,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(version: tuple[int, int] = (0, 14)) -> Iterator[Vllm]:
-    """A server, which ends with the block."""
+    """Run a server until the block ends."""
     server = Vllm(version)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()

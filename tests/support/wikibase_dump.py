@@ -1,5 +1,5 @@
-"""A graph of KQA Pro's format written as Wikidata's dumps are: statement nodes with qualifiers and ranks, nodes of values with
-units and precisions, values that are unknown and statements of no value, labels in several languages.
+"""A graph in KQA Pro's format, written like a Wikidata dump: statement nodes with qualifiers and ranks, nodes of values
+with units and precisions, unknown values and statements of no value, labels in several languages.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from condgraph.sparql.layout import string
 WD: Final = "http://www.wikidata.org/entity/"
 PROP: Final = "http://www.wikidata.org/prop/"
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
-#: Prefixes that Wikidata's endpoint has.
+#: Prefixes of Wikidata's endpoint.
 PREFIXES: Final = {
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": "http://www.w3.org/2001/XMLSchema#", "wikibase": ONTOLOGY,
     "wdt": f"{PROP}direct/", "p": PROP, "ps": f"{PROP}statement/", "psv": f"{PROP}statement/value/", "pq": f"{PROP}qualifier/",
 }  # fmt: skip
 _LABEL: Final = "<http://www.w3.org/2000/01/rdf-schema#label>"
 _TYPE: Final = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
-#: The characters of a number in the name of its node: of -3.5 and +3.5, two nodes.
+#: Replaces characters of a number in the name of its node, so that -3.5 and +3.5 have different nodes.
 _NODE: Final = str.maketrans({"+": "p", "-": "m", ".": "_"})
 _XSD: Final = "http://www.w3.org/2001/XMLSchema#"
 
 
 class Dump:
-    """Writes one graph; `lines` are N-Triples."""
+    """Writes one graph; `lines` yields N-Triples."""
 
     def __init__(self, kb: dict[str, Any]) -> None:
         self._kb = kb
@@ -35,34 +35,34 @@ class Dump:
         self._statements = 0
 
     def number(self, name: str) -> str:
-        """The number of a property by its name."""
+        """Return the number of a property with this name."""
         return self._numbers.setdefault(name, f"P{10_000 + len(self._numbers)}")
 
     def _unit(self, name: str) -> str:
         return WD + ("Q199" if name == "1" else self._units.setdefault(name, f"Q{90_000_000 + len(self._units)}"))
 
     def lines(self) -> Iterator[str]:
-        """The triples, one a line."""
-        for sort in ("concepts", "entities"):
-            for ident, about in self._kb[sort].items():
-                yield from self._item(ident, about["name"])
-                for parent in about.get("subclassOf", ()):
-                    yield from self._statement(ident, "P279", f"<{WD}{parent}>", (), {})
-                for concept in about.get("instanceOf", ()):
-                    yield from self._statement(ident, "P31", f"<{WD}{concept}>", (), {})
-                for one in about.get("attributes", ()):
-                    term, node = self._value(one["value"])
-                    yield from self._statement(ident, self.number(one["key"]), term, node, one.get("qualifiers", {}))
-                for one in about.get("relations", ()):
-                    if one["direction"] == "forward":
-                        number = self.number(one.get("relation") or one["predicate"])
-                        yield from self._statement(ident, number, f"<{WD}{one['object']}>", (), one.get("qualifiers", {}))
+        """Yield the triples, one a line."""
+        for kind in ("concepts", "entities"):
+            for item_id, record in self._kb[kind].items():
+                yield from self._item(item_id, record["name"])
+                for parent in record.get("subclassOf", ()):
+                    yield from self._statement(item_id, "P279", f"<{WD}{parent}>", (), {})
+                for concept in record.get("instanceOf", ()):
+                    yield from self._statement(item_id, "P31", f"<{WD}{concept}>", (), {})
+                for fact in record.get("attributes", ()):
+                    term, node = self._value(fact["value"])
+                    yield from self._statement(item_id, self.number(fact["key"]), term, node, fact.get("qualifiers", {}))
+                for fact in record.get("relations", ()):
+                    if fact["direction"] == "forward":
+                        number = self.number(fact.get("relation") or fact["predicate"])
+                        yield from self._statement(item_id, number, f"<{WD}{fact['object']}>", (), fact.get("qualifiers", {}))
         for name, number in self._numbers.items():
             yield f"<{WD}{number}> <{ONTOLOGY}claim> <{PROP}{number}> ."
             yield f"<{WD}{number}> <{ONTOLOGY}directClaim> <{PROP}direct/{number}> ."
             yield from self._labels(number, name)
-        for name, ident in self._units.items():
-            yield from self._item(ident, name)
+        for name, item_id in self._units.items():
+            yield from self._item(item_id, name)
 
     def _item(self, ident: str, name: str) -> Iterator[str]:
         yield from self._labels(ident, name)
@@ -77,11 +77,11 @@ class Dump:
         rank = "PreferredRank" if self._statements % 7 == 0 else "NormalRank"
         yield from self._written(f"<{WD}statement/s{self._statements}>", ident, number, term, node, qualifiers, rank)
         if self._statements % 11 == 0 and number not in ("P31", "P279"):
-            # What is wrong now: nobody's answer has it.
-            wrong = f"<{WD}statement/d{self._statements}>"
-            yield from self._written(wrong, ident, number, '"deprecated"', (), {}, "DeprecatedRank")
+            # A deprecated statement, which must be in no answer.
+            deprecated = f"<{WD}statement/d{self._statements}>"
+            yield from self._written(deprecated, ident, number, '"deprecated"', (), {}, "DeprecatedRank")
         if self._statements % 13 == 0 and number not in ("P31", "P279"):
-            # The unknown is a blank node in the dumps, and has an IRI at the endpoint.
+            # An unknown value is a blank node in the dumps, and an IRI at the endpoint.
             unknown = f"<{WD[:-7]}.well-known/genid/{self._statements}>" if self._statements % 2 else f"_:u{self._statements}"
             yield from self._written(f"<{WD}statement/u{self._statements}>", ident, number, unknown, (), qualifiers, rank)
         if self._statements % 17 == 0 and number not in ("P31", "P279"):
@@ -96,7 +96,7 @@ class Dump:
             yield f"<{WD}{ident}> {_TYPE} {none % number} ."
             yield f"{s} {_TYPE} {none % number} ."
         elif rank != "DeprecatedRank":
-            # A node that nobody named is another one in each line.
+            # A blank node is a different one in each line.
             yield f"<{WD}{ident}> <{PROP}direct/{number}> {term}{'d' * term.startswith('_:')} ."
         yield f"{s} {_TYPE} <{ONTOLOGY}Statement> ."
         yield f"{s} <{ONTOLOGY}rank> <{ONTOLOGY}{rank}> ."
@@ -107,19 +107,19 @@ class Dump:
             yield from node[1:]
         for key, values in qualifiers.items():
             for value in values:
-                told, full = self._value(value)
-                yield f"{s} <{PROP}qualifier/{self.number(key)}> {told} ."
+                short, full = self._value(value)
+                yield f"{s} <{PROP}qualifier/{self.number(key)}> {short} ."
                 if full:
                     yield f"{s} <{PROP}qualifier/value/{self.number(key)}> {full[0]} ."
                     yield from full[1:]
             if self._statements % 5 == 0:
-                # Of the same key: another one is unknown, or there is none.
-                other, mark = f"<{PROP}qualifier/{self.number(key)}>", blake2b(f"{s}{key}".encode(), digest_size=6).hexdigest()
-                yield f"{s} {other} _:q{mark} ." if self._statements % 2 else f"{s} {_TYPE} {none % self.number(key)} ."
+                # A second qualifier of this key: an unknown value, or no value.
+                predicate, mark = f"<{PROP}qualifier/{self.number(key)}>", blake2b(f"{s}{key}".encode(), digest_size=6).hexdigest()
+                yield f"{s} {predicate} _:q{mark} ." if self._statements % 2 else f"{s} {_TYPE} {none % self.number(key)} ."
         yield f"{s} <http://www.w3.org/ns/prov#wasDerivedFrom> <http://www.wikidata.org/reference/r{self._statements % 5}> ."
 
     def _value(self, value: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-        """The term of a value, and its node with the triples of that."""
+        """Return the term of a value, and its node followed by the node's triples."""
         if value["type"] == "string":
             return string(value["value"]), ()
         if value["type"] == "quantity":

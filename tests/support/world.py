@@ -1,6 +1,4 @@
-"""A small graph with one of everything, and programs that touch every part of it: what every store
-is tested with first.
-"""
+"""A small graph with one of everything, and programs that use every part of it: the first test of every store."""
 
 from __future__ import annotations
 
@@ -12,14 +10,14 @@ from condgraph.engine.snapshot.readback import items as items_of
 from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
 
-#: The name of a predicate, and of an entity, that break out of what is quoted carelessly.
+#: Names of a predicate and of an entity that break careless quoting.
 ODD = "odd <name> `quoted` % _ \\u0060) DETACH DELETE n // } #"
 QUOTES = "back`tick \\u0060 'quote' \"double\""
 
 
 def items() -> list[Item]:
-    """Names that need quoting, every type of value, qualifiers, concepts, a key that is a relation
-    too, joined statements.
+    """Return names that need quoting, every type of value, qualifiers, concepts, a key that is also a relation,
+    repeated statements.
     """
     return [
         Entity("human", "human", EntityKind.CONCEPT),
@@ -56,14 +54,14 @@ def items() -> list[Item]:
 
 
 def world() -> Graph:
-    """The graph in memory."""
+    """Return the graph in memory."""
     graph = condgraph.open()
     graph.add(items(), source="world")
     return graph
 
 
 def contents(graph: Graph) -> set[str]:
-    """Everything that a graph holds, to be compared."""
+    """Return everything in a graph, for comparison."""
     return set(map(repr, items_of(graph.current)))
 
 
