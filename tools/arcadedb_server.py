@@ -1,9 +1,9 @@
-"""A real ArcadeDB for the tests: the server of PyPI's `arcadedb-embedded`, with the Java in it, on free loopback ports, stopped
-by its process.
+"""A real ArcadeDB for the tests: the server in the package `arcadedb-embedded`, which includes Java, on free loopback
+ports, stopped with the process that started it.
 
     python tools/arcadedb_server.py     starts one in the foreground and prints its address; Control-C stops it
 
-The data is in a temporary folder that goes with the server.
+The data is in a temporary folder, which is removed with the server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ USER = "root"
 
 
 class ArcadedbServer(Service):
-    """A server that speaks Bolt; `address(database)` is the one of a database, with its login."""
+    """A server that speaks Bolt; `address(database)` is the address of a database, with its login."""
 
     name = "arcadedb"
 
@@ -36,17 +36,17 @@ class ArcadedbServer(Service):
         self.password = secrets.token_hex(8)
 
     def address(self, database: str) -> str:
-        """The address of a database over Bolt."""
+        """Return the address of a database over Bolt."""
         return f"bolt://{USER}:{self.password}@127.0.0.1:{self.bolt}/{database}"
 
     def start(self) -> None:
-        """Start, and return once it answers; raises `ServerError` with the end of its log."""
+        """Start, and return once it answers; raise `ServerError` with the end of its log if it does not."""
         package = home()
         options = {
             "server.rootPath": str(self.home),
             "server.rootPassword": self.password,
             "server.mode": "development",
-            # A type has as many files, which are made when it is first used.
+            # The number of files for each type, which are created when it is first used.
             "typeDefaultBuckets": "1",
             "server.httpIncomingHost": "127.0.0.1",
             "server.httpIncomingPort": str(self.port),
@@ -66,11 +66,10 @@ class ArcadedbServer(Service):
         self.launch([*command, "com.arcadedb.server.ArcadeDBServer"], ready=lambda: answers(f"{self.http}/api/v1/ready"), wait=90)
 
     def create(self, database: str) -> None:
-        """Make an empty database."""
+        """Create an empty database."""
         self._command(f"create database {database}")
 
     def drop(self, database: str) -> None:
-        """Take a database away."""
         self._command(f"drop database {database}")
 
     def _command(self, command: str) -> None:
@@ -83,16 +82,16 @@ class ArcadedbServer(Service):
 
 
 def home() -> Path:
-    """The folder of the package; raises `ServerError` where it is not installed."""
-    found = importlib.util.find_spec("arcadedb_embedded")
-    folder = next(iter(found.submodule_search_locations or ()), None) if found else None
+    """Return the folder of the package; raise `ServerError` if it is not installed."""
+    spec = importlib.util.find_spec("arcadedb_embedded")
+    folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
     if folder is None or not (Path(folder) / "jre").is_dir():
         raise ServerError("the server is not installed (PyPI: arcadedb-embedded)")
     return Path(folder)
 
 
 def main() -> None:
-    """Run one in the foreground."""
+    """Run a server in the foreground."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     server = ArcadedbServer()
 

@@ -1,11 +1,10 @@
-"""The picture of Neo4j Browser in the documentation, taken of a real Browser on a real server.
+"""Take the picture of Neo4j Browser for the documentation, from a real Browser on a real server.
 
     python tools/browser_shot.py [--out docs/assets/neo4j-browser.png]
 
-Starts Neo4j with Browser (`neo4j_server.py`), loads the sample data, drops what `condgraph browser`
-writes onto Browser, runs the first query of `docs/how-to/neo4j-browser.md` in Debian's Chromium,
-driven by playwright (`pip install playwright`; no browser of its own is fetched), and keeps the
-picture.
+Starts Neo4j with Browser (`neo4j_server.py`), loads the sample data, drops the files of `condgraph browser` onto
+Browser, runs the first query of `docs/how-to/neo4j-browser.md` in Debian's Chromium, driven by playwright (`pip install
+playwright`; it downloads no browser), and saves the picture.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ PAGE = ROOT / "docs" / "how-to" / "neo4j-browser.md"
 
 
 def queries() -> list[str]:
-    """The queries of the page."""
+    """Return the queries of the page."""
     return [text.strip() for text in re.findall(r"```cypher\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)]
 
 
 def load_samples(uri: str) -> None:
-    """Load what the page shows."""
+    """Load the data that the page shows."""
     import condgraph
     from condgraph.samples import FOLDER
 
@@ -48,18 +47,18 @@ def load_samples(uri: str) -> None:
 
 
 def write_files(uri: str, folder: Path, graph: str = "default") -> None:
-    """What `condgraph browser` writes for a graph."""
+    """Write the files of `condgraph browser` for a graph."""
     from typer.testing import CliRunner
 
     from condgraph.cli.app import app
 
-    ran = CliRunner().invoke(app, ["browser", "-d", uri, "--graph", graph, "-o", str(folder)])
-    if ran.exit_code:
-        raise RuntimeError(ran.output)
+    result = CliRunner().invoke(app, ["browser", "-d", uri, "--graph", graph, "-o", str(folder)])
+    if result.exit_code:
+        raise RuntimeError(result.output)
 
 
 def chromium() -> str | None:
-    """Where Chromium is installed; the one without windows first, which takes a quarter less CPU."""
+    """Return the path of Chromium; the headless shell first, which takes a quarter less CPU."""
     names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     return os.environ.get("CONDGRAPH_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
@@ -71,7 +70,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def browser_files() -> Iterator[str]:
-    """The address of a server that has the files of Neo4j Browser and no database."""
+    """Serve the files of Neo4j Browser without a database; yield the address."""
     import neo4j_server
 
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +89,7 @@ def browser_files() -> Iterator[str]:
 
 @contextmanager
 def browser_page(http: str, uri: str, database: str = "neo4j") -> Iterator[Any]:
-    """A page with Neo4j Browser, connected to a database."""
+    """Yield a page with Neo4j Browser, connected to a database."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -118,7 +117,7 @@ def run_query(page: Any, text: str) -> None:
     page.keyboard.press("Control+Enter")
 
 
-#: What a person does who drags a file onto the page: `[name, content in base64]`.
+#: Simulates dragging a file onto the page: `[name, content in base64]`.
 _DROP = """([name, content]) => {
     const data = new DataTransfer();
     data.items.add(new File([Uint8Array.from(atob(content), (c) => c.charCodeAt(0))], name));
@@ -134,13 +133,13 @@ def drop_file(page: Any, path: Path) -> None:
 
 
 def drop_style(page: Any, path: Path) -> None:
-    """Drop a style onto Browser, which shows what it has read of it."""
+    """Drop a style onto Browser, and wait until Browser shows it."""
     drop_file(page, path)
     page.locator("article pre", has_text="node.CondgraphEntity").first.wait_for()
 
 
 def graph_frame(page: Any) -> Any:
-    """The frame that shows a graph, once it does."""
+    """Return the frame with a graph, once it is shown."""
     frame = page.locator("article", has_text="Relationship types").first
     frame.wait_for()
     return frame
@@ -161,7 +160,7 @@ def main() -> None:
                 drop_style(page, Path(folder) / "condgraph.grass")
             run_query(page, queries()[0])
             graph_frame(page).get_by_title("Fullscreen", exact=True).click()
-            # The picture moves until its nodes have found their places.
+            # The nodes move until the layout has settled.
             page.wait_for_timeout(8_000)
             page.screenshot(path=str(options.out))
 

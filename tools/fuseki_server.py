@@ -1,10 +1,10 @@
-"""A real Jena Fuseki for the tests: fetched from Maven Central, started on a free loopback port,
-stopped by its process.
+"""A real Jena Fuseki for the tests: fetched from Maven Central, started on a free loopback port, stopped with the
+process that started it.
 
     python tools/fuseki_server.py     starts one in the foreground and prints its addresses; Control-C stops it
 
-One jar has the server and all that it needs; `maven.py` fetches and keeps it. The data set is a
-TDB2 database in a temporary folder that goes with the server. Needs Java 17 or later and Maven.
+One jar has the server with all dependencies; `maven.py` fetches and caches it. The data set is a TDB2 database in a
+temporary folder, which is removed with the server. Needs Java 17 or later and Maven.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from maven import Artifact, jars, java_of
 from service import Service, answers, foreground, free_port
 
 VERSION = "5.6.0"
-#: The server with its data set and nothing else: no page, no administration, no modules.
+#: The server with its data set only: no web page, no administration, no modules.
 _MAIN = "org.apache.jena.fuseki.main.cmds.FusekiMainCmd"
 _LOG = """status = error
 appender.console.type = Console
@@ -29,16 +29,15 @@ appender.console.layout.pattern = %d %c{1} %p %m%n
 rootLogger.level = WARN
 rootLogger.appenderRef.console.ref = console
 """
-#: Java options of a server that lives for minutes: it would compile for longer than that pays.
+#: Java options of a server that runs for minutes, for which full compilation does not pay.
 _SHORT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class FusekiServer(Service):
-    """A server: `query`, `update`, `store` (Graph Store Protocol) are the addresses of its data set,
-    and `dataset` takes all three. Anybody may write; queries have `limit` s.
+    """A server: `query`, `update`, `store` (Graph Store Protocol) are the addresses of its data set, and `dataset`
+    accepts all three. Anybody may write; queries end after `limit` s.
 
-    `memory` is the most that its Java takes for objects. `short` is for a server that lives for
-    minutes: its Java compiles less.
+    `memory` is the maximum of Java's heap. `short` is for a server that runs for minutes: Java compiles less.
     """
 
     name = "fuseki"
@@ -52,13 +51,13 @@ class FusekiServer(Service):
         self.query, self.update, self.store = (f"{self.dataset}/{end}" for end in ("query", "update", "data"))
 
     def start(self) -> None:
-        """Start, and return once it answers; raises `ServerError` with the end of its log."""
+        """Start, and return once it answers; raise `ServerError` with the end of its log if it does not."""
         java = java_of((17, 21, 25), f"Fuseki {VERSION}")
         lib = jars(
             f"fuseki-{VERSION}", f"Fuseki {VERSION}", [Artifact("org.apache.jena", "jena-fuseki-server", VERSION)], alone=True
         )
         (self.home / "data").mkdir(exist_ok=True)
-        # Read from the folder it is started in; without it every request is a line of its log.
+        # The server reads this from its working folder; without it, every request is logged.
         (self.home / "log4j2.properties").write_text(_LOG)
         command = [java, f"-Xmx{self.memory}", *(_SHORT if self.short else ()), "-cp", f"{lib}/*", _MAIN]
         command += [f"--port={self.port}", "--localhost", "--tdb2", f"--loc={self.home / 'data'}", "--update"]
@@ -67,7 +66,7 @@ class FusekiServer(Service):
 
 
 def main() -> None:
-    """Run one in the foreground."""
+    """Run a server in the foreground."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     server = FusekiServer()
     foreground(server, lambda: f"query {server.query}  update {server.update}  store {server.store}")

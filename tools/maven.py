@@ -1,7 +1,7 @@
 """Servers written in Java, for the tests: their jars from Maven Central, and a Java that runs them.
 
-Maven fetches the jars on first use; they are kept in a cache folder (`CONDGRAPH_CACHE`, else
-`~/.cache/condgraph`), whole or not at all.
+Maven fetches the jars on first use; they are cached in a folder (`CONDGRAPH_CACHE`, else `~/.cache/condgraph`), all or
+none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 
 
 class Artifact(NamedTuple):
-    """What Maven Central has under a name."""
+    """The coordinates of an artifact in Maven Central."""
 
     group: str
     name: str
@@ -33,7 +33,7 @@ class Artifact(NamedTuple):
 
     @property
     def xml(self) -> str:
-        """As a project names it."""
+        """The artifact as a dependency of a project."""
         return (
             f"<dependency><groupId>{self.group}</groupId><artifactId>{self.name}</artifactId>"
             f"<version>{self.version}</version></dependency>"
@@ -41,22 +41,20 @@ class Artifact(NamedTuple):
 
 
 def java_of(majors: Sequence[int], what: str) -> str:
-    """A Java of one of these versions, which `what` needs; raises `ServerError` where there is none."""
+    """Return a Java of one of the major versions, which `what` needs; raise `ServerError` if there is none."""
     homes = [os.environ.get("JAVA_HOME", ""), *sorted(map(str, Path("/usr/lib/jvm").glob("*")), reverse=True)]
-    found = [str(Path(home, "bin", "java")) for home in homes if home] + [shutil.which("java") or ""]
-    for java in found:
+    candidates = [str(Path(home, "bin", "java")) for home in homes if home] + [shutil.which("java") or ""]
+    for java in candidates:
         if java and os.access(java, os.X_OK):
-            said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-            major = re.search(r'version "(\d+)', said)
+            version_text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+            major = re.search(r'version "(\d+)', version_text)
             if major and int(major[1]) in majors:
                 return java
     raise ServerError(f"{what} needs Java {' or '.join(map(str, majors))}, and none was found")
 
 
 def jars(name: str, what: str, artifacts: Sequence[Artifact], *, alone: bool = False) -> Path:
-    """The folder of the jars of some artifacts, kept under a name of its own; with all that they
-    need, or `alone`.
-    """
+    """Return the folder with the jars of some artifacts, cached under `name`; with all dependencies, unless `alone`."""
     cache = Path(os.environ.get("CONDGRAPH_CACHE", Path.home() / ".cache" / "condgraph")) / name
     lib = cache / "lib"
     if (cache / "complete").exists():
@@ -78,7 +76,7 @@ def _fetch(cache: Path, lib: Path, maven: str, what: str, artifacts: Sequence[Ar
     (cache / "pom.xml").write_text(_POM.format(artifacts="\n".join(artifact.xml for artifact in artifacts)))
     command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={lib}"]
     command += ["-DexcludeTransitive=true"] if alone else []
-    said = subprocess.run(command, cwd=cache, capture_output=True, text=True, check=False)
-    if said.returncode:
-        raise ServerError(f"the jars of {what} could not be fetched:\n{said.stdout[-2000:]}")
+    result = subprocess.run(command, cwd=cache, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise ServerError(f"the jars of {what} could not be fetched:\n{result.stdout[-2000:]}")
     (cache / "complete").touch()

@@ -1,11 +1,10 @@
-"""Changed code is tried in a fork of one process of pytest, which has collected its tests once: what
-takes longest of a short run, importing and collecting, is done once for all changes.
+"""Tries changed code in forks of one pytest process, which imports and collects the tests once for all changes: that
+takes the most time of a short run.
 
-As a plugin (`pytest -p mutants_forks`) this waits for requests instead of running tests. For each
-it forks; the child puts the changed code into the functions of the module, and runs the tests that
-are named until one fails. A change that is not within a function (or where no function has it) has
-effects while the module is imported: that needs a process of its own, and the reply says so.
-`Forks` is the other end.
+As a plugin (`pytest -p mutants_forks`) this waits for requests instead of running tests. It forks for each request; the
+child puts the changed code into the functions of the module, and runs the requested tests until one fails. A change
+outside functions (or in a function that cannot be found) takes effect during import: it needs a process of its own, and
+the reply says so. `Forks` is the other end.
 """
 
 from __future__ import annotations
@@ -25,30 +24,30 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-#: Where the plugin finds its two pipes, as `read,write`.
+#: The variable with the plugin's two pipes, as `read,write`.
 _PIPES = "CONDGRAPH_MUTANTS_PIPES"
-#: Bytes that a child may have: a loop without end should not take the machine with it.
+#: The most bytes of a child, so that an endless loop cannot exhaust the machine's memory.
 _MEMORY = 6 << 30
 _KILLED, _SURVIVED, _ELSEWHERE = 1, 0, 3
 
 
 class Forks:
-    """A process of pytest with its tests collected, which tries changes one after the other."""
+    """A pytest process with its tests collected, which tries changes one after the other."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
-        (theirs, ours), (back, forth) = os.pipe(), os.pipe()
-        with log.open("w") as said:
+        (request_reader, request_writer), (reply_reader, reply_writer) = os.pipe(), os.pipe()
+        with log.open("w") as log_file:
             self._process = subprocess.Popen(
                 [*command, "-p", "mutants_forks"],
                 cwd=folder,
-                env={**environment, _PIPES: f"{theirs},{forth}"},
-                pass_fds=(theirs, forth),
-                stdout=said,
-                stderr=said,
+                env={**environment, _PIPES: f"{request_reader},{reply_writer}"},
+                pass_fds=(request_reader, reply_writer),
+                stdout=log_file,
+                stderr=log_file,
             )
-        os.close(theirs)
-        os.close(forth)
-        self._out, self._in = os.fdopen(ours, "w"), os.fdopen(back)
+        os.close(request_reader)
+        os.close(reply_writer)
+        self._out, self._in = os.fdopen(request_writer, "w"), os.fdopen(reply_reader)
         self.known = set(self._next())
 
     def __enter__(self) -> Forks:
@@ -59,10 +58,9 @@ class Forks:
         self._process.wait()
 
     def run(self, path: Path, changed: str | None, tests: Sequence[str], seconds: float) -> tuple[str, str]:
-        """Whether some test notices that `path` has the text `changed` ("killed", "survived",
-        "elsewhere" where a process of its own has to say), and the test that did. None changes
-        nothing. What takes more than `seconds` of the processor, or ten times as many of the clock
-        and a minute, is killed.
+        """Return whether a test detects that `path` has the text `changed` ("killed", "survived", or "elsewhere" if
+        that needs a process of its own), and the test that did. None changes nothing. Tests that take more than
+        `seconds` of processor time, or ten times that in wall time plus a minute, are killed.
         """
         request = {"path": str(path), "changed": changed, "tests": list(tests), "seconds": seconds}
         self._out.write(json.dumps(request) + "\n")
@@ -91,7 +89,7 @@ def pytest_runtestloop(session: Any) -> bool | None:
 
 
 def _tried(session: Any, items: Mapping[str, Any], request: Mapping[str, Any]) -> tuple[str, str]:
-    place = Path(tempfile.mkdtemp(prefix="condgraph-mutant-"))
+    folder = Path(tempfile.mkdtemp(prefix="condgraph-mutant-"))
     child = os.fork()
     if child == 0:
         status = _KILLED
@@ -100,25 +98,25 @@ def _tried(session: Any, items: Mapping[str, Any], request: Mapping[str, Any]) -
             resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
             bound = int(request["seconds"]) + 1
             resource.setrlimit(resource.RLIMIT_CPU, (bound, bound + 5))
-            # Graphs that tests share are of this change alone.
-            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(place)
-            status = _child(session, [items[name] for name in request["tests"]], request, place / "failed")
+            # Graphs that tests share are loaded separately for this change.
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+            status = _child(session, [items[name] for name in request["tests"]], request, folder / "failed")
         finally:
             sys.stdout.flush()
             os._exit(status)
     end = _waited(child, 60 + 10 * request["seconds"])
-    failed = place / "failed"
+    failed = folder / "failed"
     test = failed.read_text() if failed.exists() else ""
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     return {_SURVIVED: "survived", _ELSEWHERE: "elsewhere"}.get(end, "killed"), test
 
 
 def _waited(child: int, seconds: float) -> int:
-    """The exit status of a child; that of a killed one where it takes longer."""
+    """Return the exit status of a child, or that of a killed test if it takes longer."""
     until = time.monotonic() + seconds
     while True:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
             _end_group(child)
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() > until:
@@ -129,7 +127,7 @@ def _waited(child: int, seconds: float) -> int:
 
 
 def _end_group(child: int) -> None:
-    """End what a child may have started."""
+    """Kill all processes that a child may have started."""
     try:
         os.killpg(child, 9)
     except ProcessLookupError:
@@ -150,29 +148,29 @@ def _child(session: Any, items: Sequence[Any], request: Mapping[str, Any], faile
 
 
 def changed(path: Path, text: str) -> bool:
-    """Put the code of `text` into the functions of the module at `path`, wherever they are referred
-    to; False where that is not all of the change.
+    """Replace the code of the module's functions, wherever they are referenced, by that of `text`; return False if this
+    does not cover the whole change.
     """
-    before, after = (list(_codes(compile(one, str(path), "exec"))) for one in (path.read_text("utf-8"), text))
+    before, after = (list(_codes(compile(source, str(path), "exec"))) for source in (path.read_text("utf-8"), text))
     if [code.co_qualname for code in before] != [code.co_qualname for code in after]:
         return False
-    differ = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if _alone(old) != _alone(new)]
-    if not all(before[at].co_flags & inspect.CO_OPTIMIZED for at in differ):
-        return False  # the module itself, or the body of a class, which ran long ago
-    found: set[int] = set()
+    differing = [index for index, (old, new) in enumerate(zip(before, after, strict=True)) if _alone(old) != _alone(new)]
+    if not all(before[index].co_flags & inspect.CO_OPTIMIZED for index in differing):
+        return False  # the module itself or a class body, which has run already
+    replaced: set[int] = set()
     for function in gc.get_objects():
         if not isinstance(function, FunctionType) or function.__code__.co_filename != str(path):
             continue
-        for at, old in enumerate(before):
+        for index, old in enumerate(before):
             if function.__code__ == old:
-                function.__code__ = after[at]
-                found |= {at, *(before.index(inner) for inner in _codes(old))}
+                function.__code__ = after[index]
+                replaced |= {index, *(before.index(inner) for inner in _codes(old))}
                 break
-    return bool(differ) and found.issuperset(differ)
+    return bool(differing) and replaced.issuperset(differing)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A piece of code and all that stand in it."""
+    """Yield a code object and all code objects nested in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -180,6 +178,6 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _alone(code: CodeType) -> CodeType:
-    """A piece of code without those that stand in it."""
-    constants = tuple(None if isinstance(one, CodeType) else one for one in code.co_consts)
+    """Return a code object without its nested code objects and line numbers."""
+    constants = tuple(None if isinstance(constant, CodeType) else constant for constant in code.co_consts)
     return code.replace(co_consts=constants, co_linetable=b"", co_firstlineno=1)

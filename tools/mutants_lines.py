@@ -1,9 +1,8 @@
-"""Which tests run which lines, and how long each takes: as a plugin of pytest (`-p mutants_lines`),
-which writes what it found into a file.
+"""A pytest plugin (`-p mutants_lines`) that records which tests run which lines, and how long each test takes, in a
+file.
 
-`sys.monitoring` (Python 3.12) tells each line once a test and then no more of it, so that tests
-take hardly longer than without. `CONDGRAPH_MUTANTS_LINES` is the file; `CONDGRAPH_MUTANTS_CODE` the
-folder or module that is watched.
+`sys.monitoring` (Python 3.12) reports each line once for each test, so tests take hardly longer than without.
+`CONDGRAPH_MUTANTS_LINES` is the file; `CONDGRAPH_MUTANTS_CODE` is the watched folder or module.
 """
 
 from __future__ import annotations
@@ -21,31 +20,31 @@ from typing import Any, Final
 
 import pytest
 
-#: The variables with the file that is written, and the code that is watched.
+#: The variables with the file to write and the code to watch.
 FILE, CODE = "CONDGRAPH_MUTANTS_LINES", "CONDGRAPH_MUTANTS_CODE"
-#: One of the numbers that tools may have; 0 to 2 and 5 are debuggers, coverage, profilers, optimisers.
+#: A free tool id of `sys.monitoring`; 0 to 2 and 5 are for debuggers, coverage, profilers and optimisers.
 _TOOL: Final = 4
 
 
 @dataclass
 class Found:
-    """The seconds of the processor that each test takes; the tests of each line of each module."""
+    """The seconds of processor time of each test, and the tests of each line of each module."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     tests: dict[str, dict[int, list[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
 
     def add(self, file: Path, of: Collection[str]) -> None:
-        """What a run found of the tests in the files `of`."""
-        kept = json.loads(file.read_text("utf-8"))
-        names = [name if name.partition("::")[0] in of else None for name, _ in kept["tests"]]
-        self.seconds |= {name: seconds for name, seconds in kept["tests"] if name.partition("::")[0] in of}
-        for module, lines in kept["lines"].items():
+        """Add what a run recorded for the tests in the files `of`."""
+        record = json.loads(file.read_text("utf-8"))
+        names = [name if name.partition("::")[0] in of else None for name, _ in record["tests"]]
+        self.seconds |= {name: seconds for name, seconds in record["tests"] if name.partition("::")[0] in of}
+        for module, lines in record["lines"].items():
             for line, numbers in lines.items():
                 self.tests[module][int(line)] += [name for number in numbers if (name := names[number]) is not None]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch, where a file to write is named."""
+    """Start to watch if a file to write is given."""
     if os.environ.get(FILE):
         config.pluginmanager.register(_Watch(Path(os.environ[CODE]).resolve(), Path(os.environ[FILE])))
 
@@ -65,9 +64,9 @@ class _Watch:
 
     def _begun(self, code: CodeType, _: int) -> object:
         if code not in self._watched:
-            inside = code.co_filename.startswith(self._code)
-            self._watched[code] = self._lines[str(Path(code.co_filename).relative_to(self._root))] if inside else None
-            if inside:
+            is_watched = code.co_filename.startswith(self._code)
+            self._watched[code] = self._lines[str(Path(code.co_filename).relative_to(self._root))] if is_watched else None
+            if is_watched:
                 sys.monitoring.set_local_events(_TOOL, code, sys.monitoring.events.LINE)
         return sys.monitoring.DISABLE
 
@@ -81,7 +80,7 @@ class _Watch:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """The lines from here on are this test's."""
+        """Attribute the following lines to this test."""
         self._number = len(self._tests)
         sys.monitoring.restart_events()
         before = _spent()
@@ -92,12 +91,12 @@ class _Watch:
             self._number = -1
 
     def pytest_sessionfinish(self) -> None:
-        """Write what was found."""
+        """Write the record."""
         sys.monitoring.free_tool_id(_TOOL)
-        kept: dict[str, Any] = {"tests": self._tests, "lines": self._lines}
+        record: dict[str, Any] = {"tests": self._tests, "lines": self._lines}
         self._file.parent.mkdir(parents=True, exist_ok=True)
         part = self._file.with_suffix(f".{time.time_ns()}")
-        part.write_text(json.dumps(kept), "utf-8")
+        part.write_text(json.dumps(record), "utf-8")
         part.replace(self._file)
 
 
