@@ -1,8 +1,8 @@
-"""What the servers of the tests have in common: free loopback ports, a folder of their own, start,
-stop by process id, removal. A server ends with the process that started it (`watched.py`).
+"""The base of all test servers: free loopback ports, a folder of their own, start, stop by process id, removal. A
+server ends with the process that started it (`watched.py`).
 
-The tools beside this one (`virtuoso_server.py`, `oxigraph_server.py`) say how their server is
-started and when it is up.
+The modules of the servers (`virtuoso_server.py`, `oxigraph_server.py`) define how a server is started and when it is
+ready.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from watched import watched
 
 
 class ServerError(RuntimeError):
-    """The server cannot be had here, or did not start; the message says why."""
+    """The server is not available here, or did not start; the message says why."""
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now."""
+    """Return an unused loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -57,18 +57,16 @@ class Service:
         self.discard()
 
     def start(self) -> None:
-        """Start, and return once it answers; raises `ServerError` with the end of its log."""
+        """Start, and return once it answers; raise `ServerError` with the end of its log if it does not."""
         raise NotImplementedError
 
     @property
     def pid(self) -> int | None:
-        """The id of the process; None where none runs."""
+        """The id of the process; None if none runs."""
         return None if self._process is None else self._process.pid
 
     def launch(self, command: Sequence[str], *, ready: Callable[[], bool], wait: float) -> None:
-        """Start a command, and return once `ready` says so; `wait` is how long for that, in
-        seconds.
-        """
+        """Start a command, and return once `ready` returns True; wait at most `wait` seconds for that."""
         log = self.home / "console.log"
         with log.open("ab") as out:
             self._process = subprocess.Popen(
@@ -87,24 +85,24 @@ class Service:
             time.sleep(0.1)
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill the server, as in a crash."""
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it; killed where it does not go within half a minute."""
+        """Stop the server; kill it if it takes longer than half a minute."""
         self._signal(signal.SIGTERM)
 
     def pause(self) -> None:
-        """Stop it from answering, connections kept; `resume` lets it go on."""
+        """Suspend the server with its connections open; `resume` continues it."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
-            # The signal reaches the threads of a server one after another, and one that still runs may answer.
+            # The signal reaches one thread after another, and a thread that still runs may answer.
             until = time.monotonic() + 10
             while not _stopped(self._process.pid) and time.monotonic() < until:
                 time.sleep(0.005)
 
     def resume(self) -> None:
-        """Let a paused server go on."""
+        """Continue a paused server."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 
@@ -113,7 +111,7 @@ class Service:
         if process is None or process.poll() is not None:
             return
         process.send_signal(number)
-        # One that is paused takes its signals when it goes on.
+        # A paused process receives its signals when it is continued.
         process.send_signal(signal.SIGCONT)
         try:
             process.wait(30)
@@ -122,27 +120,27 @@ class Service:
             process.wait()
 
     def discard(self) -> None:
-        """End it and remove its data, which it need not write out before: Neo4j takes seconds for that."""
+        """Kill the server and remove its data, without the shutdown for which Neo4j takes seconds."""
         self.kill()
         shutil.rmtree(self.home, ignore_errors=True)
 
 
 def _stopped(pid: int) -> bool:
-    """Whether every thread of a process stands still; taken to be so where nobody can say."""
+    """Return whether every thread of a process is stopped; True where that cannot be determined."""
     try:
-        return all(_state(one) in "TtZX" for one in Path(f"/proc/{pid}/task").iterdir())
+        return all(_state(task) in "TtZX" for task in Path(f"/proc/{pid}/task").iterdir())
     except OSError:
-        # One of them ended while they were looked at, or this is not Linux.
+        # A thread ended meanwhile, or this is not Linux.
         return not Path("/proc/self/task").is_dir()
 
 
 def _state(task: Path) -> str:
-    # After the name, which stands in parentheses and may have any others.
+    # The state follows the name, which is in parentheses and may contain parentheses.
     return (task / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def answers(url: str) -> bool:
-    """Whether an HTTP server answers there, whatever it answers."""
+    """Return whether an HTTP server answers at an address, with any status."""
     try:
         with urllib.request.urlopen(url, timeout=2):
             return True
@@ -153,11 +151,11 @@ def answers(url: str) -> bool:
 
 
 def foreground(server: Service, said: Callable[[], str]) -> None:
-    """Run a server until this process is told to end."""
+    """Run a server until this process is interrupted or terminated."""
     ends = {signal.SIGINT, signal.SIGTERM}
     try:
         with server:
-            # Blocked, so that they are waited for and do not end this process before its server.
+            # Blocked, so that `sigwait` receives them and this process does not end before its server.
             signal.pthread_sigmask(signal.SIG_BLOCK, ends)
             print(said(), flush=True)
             signal.sigwait(ends)

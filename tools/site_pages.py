@@ -1,8 +1,8 @@
-"""What `mkdocs build` does to the pages before it reads them (a hook of mkdocs.yml).
+"""Prepares the pages for `mkdocs build` (a hook of mkdocs.yml).
 
-Links are written for GitHub, relative to the repository. Those to pages of the site stay, those to code and notebooks lead to
-the repository, and one to nothing fails the build. README.md and the other pages at the root become pages of the site,
-and the docstrings of all that is public become the page `reference/api-python.md`.
+Links are written for GitHub, relative to the repository. Links to pages of the site are kept, links to code and
+notebooks lead to the repository, and a link to a missing file fails the build. README.md and the other pages at the
+root become pages of the site, and the docstrings of the public API become the page `reference/api-python.md`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log: Final = logging.getLogger("mkdocs.hooks.site_pages")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The pages that are not in the folder of the documentation."""
+    """Add the pages that are not in the documentation folder."""
     for name in AT_ROOT:
         files.append(File.generated(config, _site_name(name), content=(ROOT / name).read_text("utf-8")))
     files.append(File.generated(config, API, content=api_page()))
@@ -36,7 +36,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A page whose links are those of the site."""
+    """Return a page with the links of the site."""
     here = page.file.src_uri
     if here == API:
         return markdown
@@ -45,9 +45,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def rewritten(markdown: str, place: str, repository: str) -> str:
-    """The text of the page at a place of the repository, with the links of the site."""
+    """Return the text of a page, given its path in the repository, with the links of the site."""
 
-    def put(found: re.Match[str]) -> str:
+    def replace_link(found: re.Match[str]) -> str:
         target = found["target"]
         if found["code"] or target.startswith("<") or re.match(r"[a-z]+:", target):
             return found[0]
@@ -55,17 +55,17 @@ def rewritten(markdown: str, place: str, repository: str) -> str:
         if not (ROOT / path).exists():
             _log.warning("%s links to %s, which is not there", place, target)
             return found[0]
-        rest = found["rest"] or ""
+        fragment = found["rest"] or ""
         if path in AT_ROOT or (path.startswith("docs/") and not path.endswith((".ipynb", ".py")) and (ROOT / path).is_file()):
-            inside = relpath(_site_name(path), dirname(_site_name(place)) or ".")
-            return f"]({inside}{rest})"
-        return f"]({repository}/{'tree' if (ROOT / path).is_dir() else 'blob'}/main/{path}{rest})"
+            site_link = relpath(_site_name(path), dirname(_site_name(place)) or ".")
+            return f"]({site_link}{fragment})"
+        return f"]({repository}/{'tree' if (ROOT / path).is_dir() else 'blob'}/main/{path}{fragment})"
 
-    return _LINK.sub(put, markdown)
+    return _LINK.sub(replace_link, markdown)
 
 
 def _site_name(path: str) -> str:
-    """Where a page of the repository is on the site."""
+    """Return the path on the site of a page in the repository."""
     return "about.md" if path == "README.md" else path.removeprefix("docs/") if path.startswith("docs/") else path.lower()
 
 
@@ -73,26 +73,30 @@ def _site_name(path: str) -> str:
 
 
 def api_page() -> str:
-    """All that is public, from its signatures and docstrings."""
+    """Return the page of the public API, from its signatures and docstrings."""
     import condgraph
 
     lines = ["# API", "", "Everything public, from its docstrings. [Python](python.md) has the calls in short."]
     for name in sorted(condgraph.__all__, key=str.lower):
-        thing = getattr(condgraph, name)
-        lines += ["", f"## `{name}`", "", *_described(thing, name)]
-        # Those of the asyncio API are the same, to await.
-        if inspect.isclass(thing) and thing is not condgraph.AsyncGraph:
-            for member in sorted(_members(thing)):
-                call = inspect.getattr_static(thing, member)
-                lines += ["", f"### `{name}.{member}`", "", *_described(call, member, not isinstance(call, staticmethod))]
+        item = getattr(condgraph, name)
+        lines += ["", f"## `{name}`", "", *_described(item, name)]
+        # The asyncio API has the same methods, as coroutines.
+        if inspect.isclass(item) and item is not condgraph.AsyncGraph:
+            for member in sorted(_members(item)):
+                attribute = inspect.getattr_static(item, member)
+                lines += ["", f"### `{name}.{member}`", "", *_described(attribute, member, not isinstance(attribute, staticmethod))]
     return "\n".join(lines) + "\n"
 
 
 def _members(thing: type) -> list[str]:
-    """The public methods and properties of a class that have a docstring."""
+    """Return the public methods and properties of a class that have a docstring."""
     names = {name for kind in thing.__mro__ if kind.__module__.startswith("condgraph") for name in vars(kind)}
-    own = {name: inspect.getattr_static(thing, name) for name in names if not name.startswith("_")}
-    return [name for name, one in own.items() if hasattr(one, "__get__") and not isinstance(one, type) and inspect.getdoc(one)]
+    attributes = {name: inspect.getattr_static(thing, name) for name in names if not name.startswith("_")}
+    return [
+        name
+        for name, attribute in attributes.items()
+        if hasattr(attribute, "__get__") and not isinstance(attribute, type) and inspect.getdoc(attribute)
+    ]
 
 
 def _described(thing: Any, name: str, method: int = 0) -> list[str]:
@@ -103,8 +107,11 @@ def _described(thing: Any, name: str, method: int = 0) -> list[str]:
         signature = inspect.signature(call)
     except ValueError:
         return [inspect.getdoc(thing) or ""]
-    given = list(signature.parameters.values())[method:]
-    parameters = [one if one.annotation is one.empty else one.replace(annotation=_Bare(one.annotation)) for one in given]
+    public = list(signature.parameters.values())[method:]
+    parameters = [
+        parameter if parameter.annotation is parameter.empty else parameter.replace(annotation=_Bare(parameter.annotation))
+        for parameter in public
+    ]
     text = f"{name}{signature.replace(parameters=parameters, return_annotation=_Bare(signature.return_annotation))}"
     text = re.sub(r"<object object at \w+>", "...", text)
     if len(text) > 100:
@@ -113,7 +120,7 @@ def _described(thing: Any, name: str, method: int = 0) -> list[str]:
 
 
 class _Bare:
-    """An annotation that is shown without quotes."""
+    """An annotation, printed without quotes."""
 
     def __init__(self, annotation: Any) -> None:
         self._text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)

@@ -1,12 +1,11 @@
-"""A real Virtuoso for the tests: Debian's `virtuoso-opensource` on free loopback ports, stopped by
-its process.
+"""A real Virtuoso for the tests: Debian's `virtuoso-opensource` on free loopback ports, stopped with the process that
+started it.
 
     python tools/virtuoso_server.py     starts one in the foreground and prints its addresses; Control-C stops it
 
-The ini file, the database and the log are in a temporary folder that goes with the server.
-`/sparql` takes queries and, after the grant that `start` makes, updates; `/sparql-auth` takes both
-from the user `dba` (HTTP digest). Needs the programs `virtuoso-t` and `isql-vt`: on Debian
-`apt-get install virtuoso-opensource-7-bin`.
+The ini file, the database and the log are in a temporary folder, which is removed with the server. `/sparql` accepts
+queries and, after the grant in `start`, updates; `/sparql-auth` accepts both from the user `dba` (HTTP digest). Needs
+the programs `virtuoso-t` and `isql-vt`: on Debian `apt-get install virtuoso-opensource-7-bin`.
 """
 
 from __future__ import annotations
@@ -71,9 +70,7 @@ MaxQueryExecutionTime = 60
 
 
 class VirtuosoServer(Service):
-    """A server; `query` takes reading queries and updates from anybody, `protected` from `dba` by
-    HTTP digest.
-    """
+    """A server; `query` accepts queries and updates from anybody, `protected` from `dba` by HTTP digest."""
 
     name = "virtuoso"
 
@@ -87,27 +84,27 @@ class VirtuosoServer(Service):
         self.store = f"{self.http}/sparql-graph-crud"
 
     def start(self) -> None:
-        """Start, and return once it answers; raises `ServerError` with the end of its log."""
+        """Start, and return once it answers; raise `ServerError` with the end of its log if it does not."""
         program = shutil.which("virtuoso-t")
         if program is None:
             raise ServerError("the program `virtuoso-t` is not installed (Debian: virtuoso-opensource-7-bin)")
         ini = self.home / "virtuoso.ini"
-        fresh = not ini.exists()
-        about = {"home": self.home, "sql": self.sql_port, "http": self.http_port, "rows": self.rows}
-        ini.write_text(_INI.format(**about, buffers=self.buffers, dirty=self.buffers * 3 // 4))
+        is_new = not ini.exists()
+        fields = {"home": self.home, "sql": self.sql_port, "http": self.http_port, "rows": self.rows}
+        ini.write_text(_INI.format(**fields, buffers=self.buffers, dirty=self.buffers * 3 // 4))
         command = [program, "+configfile", str(ini), "+foreground", "+wait"]
         self.launch(command, ready=lambda: answers(f"{self.query}?query=ASK%7B%3Fs+%3Fp+%3Fo%7D"), wait=60)
-        if fresh and self.writable:
+        if is_new and self.writable:
             self.sql('GRANT SPARQL_UPDATE TO "SPARQL";')
 
     def restart(self) -> None:
-        """Stop and start again: plans that it made of queries before a load are forgotten."""
+        """Stop and start again, so that query plans made before a load are forgotten."""
         self.sql("checkpoint;")
         self.stop()
         self.start()
 
     def sql(self, text: str) -> str:
-        """Run SQL as `dba`, and give what `isql` prints."""
+        """Run SQL as `dba`, and return the output of `isql`."""
         program = shutil.which("isql-vt") or shutil.which("isql-v")
         if program is None:
             raise ServerError("the program `isql-vt` is not installed (Debian: virtuoso-opensource-7-bin)")
@@ -121,14 +118,14 @@ class VirtuosoServer(Service):
             "PROMPT=OFF",
             "ERRORS=STDOUT",
         ]
-        said = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=120)
-        if said.returncode or "*** Error" in said.stdout:
-            raise ServerError(f"isql: {(said.stdout + said.stderr)[-1000:]}")
-        return said.stdout
+        result = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=120)
+        if result.returncode or "*** Error" in result.stdout:
+            raise ServerError(f"isql: {(result.stdout + result.stderr)[-1000:]}")
+        return result.stdout
 
 
 def main() -> None:
-    """Run one in the foreground."""
+    """Run a server in the foreground."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     server = VirtuosoServer()
     foreground(server, lambda: f"query and update {server.query}  as dba {server.protected}  store {server.store}")

@@ -1,10 +1,10 @@
-"""Walks through the code: the files of the package that a call enters, and how often control moves from one file to another.
+"""Count the files of the package that a call enters, and how often control moves from one file to another.
 
     python tools/walks.py            a line for each walk
     python tools/walks.py --files    and the files of each, in the order they are entered
 
-A walk runs twice, and the second run counts, without imports and what the first has cached; the text of a program differs, so that
-it is read and lowered anew. A move is a call from a function of one file to a function of another file.
+A walk runs twice, and the second run counts, without imports and what the first run has cached; its program has another
+text, so it is parsed and lowered again. A move is a call from a function in one file to a function in another.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PACKAGE = str(Path(condgraph.__file__).parent)
 
 
 class Walk:
-    """Counts files and moves of what runs between `start` and `stop`."""
+    """Counts the files and moves of a call."""
 
     def __init__(self) -> None:
         self.files: dict[str, None] = {}
@@ -54,7 +54,7 @@ class Walk:
 
 
 def walks(folder: Path) -> dict[str, Callable[[str], object]]:
-    """By a name: what is walked, given a word that makes the program a new text."""
+    """Return the calls to walk; each takes a word that makes the text of its program a new one."""
     graph = condgraph.open()
     graph.load(FOLDER / "countries.json")
     schema = StoredSchema(describe_schema(graph.current))
@@ -63,7 +63,7 @@ def walks(folder: Path) -> dict[str, Callable[[str], object]]:
         return f"Find({name}) Relate(capital, forward) QueryName()"
 
     def to_cypher(name: str) -> str:
-        # As a graph on Neo4j does it: against the schema that is stored there. The passes are part of `lower`.
+        # As for a graph on Neo4j: against the stored schema. The passes are part of `lower`.
         return compile_plan(lower(schema, program(name), "kopl", {}).plan, "g", schema).text
 
     def load(name: str) -> object:

@@ -1,17 +1,15 @@
-"""Starts a command that ends with another process, however that ends: with `kill -9`, too.
+"""Starts a command that ends with another process, however that ends, even by `kill -9`.
 
     python tools/watched.py --while PID [--remove FOLDER] [--grace SECONDS] [--instead] -- COMMAND ...
 
-The command takes the place of this process, so that its id, its pipes and its parent are those of
-whoever started it; a small process of its own session stays beside it and waits for one of the two
-to end. When PID is gone, the command gets SIGTERM, and SIGKILL where it does not go within
-`--grace`; then its folder is removed. When the command is gone first, nothing is left to do. With
-`--instead` the command is not run now but then, once PID is gone (`docker stop`, say).
+The command replaces this process, so its id, pipes and parent are those that the caller expects; a small watcher in a
+session of its own waits for one of the two processes to end. When PID has ended, the command gets SIGTERM, and SIGKILL
+if it does not end within `--grace`; then its folder is removed. If the command ends first, there is nothing to do. With
+`--instead` the command is run only after PID has ended (such as `docker stop`).
 
-Processes are waited for by file descriptors that stand for them (Linux 5.3): a number that is used
-again, a parent that nobody has waited for, the thread that started the command play no part.
-Elsewhere their numbers are looked at four times a second. The module needs the standard library
-alone and starts without `site`, since every server of the tests starts through it.
+Processes are waited for by file descriptors (Linux 5.3), so reused ids, zombies, and the thread that started
+the command do not matter. On other systems the ids are polled four times a second. The module uses only the standard
+library and starts without `site`, since every test server starts through it.
 """
 
 from __future__ import annotations
@@ -27,29 +25,28 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-#: How often numbers of processes are looked at where there is nothing better, in seconds.
+#: Seconds between two polls of process ids, where there are no file descriptors for processes.
 _POLL = 0.25
 
 
 def watched(
     command: Sequence[str], *, beside: int | None = None, remove: Path | None = None, grace: float = 20.0, instead: bool = False
 ) -> list[str]:
-    """The command that starts `command` so that it ends with the process `beside` (this one as a
-    rule).
+    """Return the command that runs `command` so that it ends with the process `beside` (by default, this one).
 
-    `grace` is how long the command may take to end, in seconds; `remove` a folder that goes with it
-    when it is ended so. With `instead` the command runs when `beside` has gone.
+    `grace` is the time the command has for ending, in seconds; `remove` is a folder to remove after it was ended. With
+    `instead` the command is run only when `beside` has ended.
     """
-    about = ["--while", str(os.getpid() if beside is None else beside), "--grace", str(grace)]
+    options = ["--while", str(os.getpid() if beside is None else beside), "--grace", str(grace)]
     if remove is not None:
-        about += ["--remove", str(remove)]
+        options += ["--remove", str(remove)]
     if instead:
-        about.append("--instead")
-    return [sys.executable, "-I", "-S", __file__, *about, "--", *command]
+        options.append("--instead")
+    return [sys.executable, "-I", "-S", __file__, *options, "--", *command]
 
 
 class Watch:
-    """A process to wait for; raises `ProcessLookupError` where there is none of this number."""
+    """A process to wait for; raises `ProcessLookupError` if there is none with this id."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -59,11 +56,11 @@ class Watch:
         except ProcessLookupError:
             raise
         except (AttributeError, OSError):
-            # No such call here, or not allowed.
+            # The call does not exist here, or is not allowed.
             os.kill(pid, 0)
 
     def gone(self) -> bool:
-        """Whether it has ended; one that nobody has waited for has."""
+        """Return whether the process has ended, even if nobody has waited for it."""
         if self.handle is not None:
             return bool(select.select([self.handle], [], [], 0)[0])
         try:
@@ -75,7 +72,7 @@ class Watch:
         return False
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal; nothing happens where it has ended."""
+        """Send a signal, unless the process has ended."""
         with contextlib.suppress(ProcessLookupError):
             if self.handle is not None:
                 signal.pidfd_send_signal(self.handle, number)
@@ -84,22 +81,22 @@ class Watch:
 
 
 def wait(watches: Sequence[Watch], seconds: float | None = None) -> bool:
-    """Wait until one of them has ended; False where that took longer than `seconds`."""
+    """Wait until one of the processes has ended; return False if that takes longer than `seconds`."""
     until = None if seconds is None else time.monotonic() + seconds
     handles = [watch.handle for watch in watches if watch.handle is not None]
     while not any(watch.gone() for watch in watches):
-        left = None if until is None else until - time.monotonic()
-        if left is not None and left <= 0:
+        remaining = None if until is None else until - time.monotonic()
+        if remaining is not None and remaining <= 0:
             return False
-        step = left if len(handles) == len(watches) else min(_POLL, _POLL if left is None else left)
+        step = remaining if len(handles) == len(watches) else min(_POLL, _POLL if remaining is None else remaining)
         select.select(handles, [], [], step)
     return True
 
 
 def end(command: Watch, grace: float) -> None:
-    """End a process: politely, then not."""
+    """Terminate a process, and kill it if it does not end within `grace` seconds."""
     command.send(signal.SIGTERM)
-    # One that is paused takes its signals when it goes on.
+    # A paused process receives its signals when it is continued.
     command.send(signal.SIGCONT)
     if not wait([command], grace):
         command.send(signal.SIGKILL)
@@ -107,23 +104,23 @@ def end(command: Watch, grace: float) -> None:
 
 
 def _alone(keep: Sequence[Watch]) -> None:
-    """Hold nothing of those who started this: no session, no pipe, no folder, no signal."""
+    """Detach from the starting process: session, pipes, folder and signals."""
     os.setsid()
     os.chdir("/")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null_device = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
-        os.dup2(nothing, standard)
-    kept = {watch.handle for watch in keep if watch.handle is not None} | {0, 1, 2}
+        os.dup2(null_device, standard)
+    open_files = {watch.handle for watch in keep if watch.handle is not None} | {0, 1, 2}
     for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else map(str, range(256)):
-        if int(name) not in kept:
+        if int(name) not in open_files:
             with contextlib.suppress(OSError):
                 os.close(int(name))
 
 
 def main() -> None:
-    """Start the command, with somebody beside it."""
+    """Start the command, with a watcher."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--while", type=int, required=True, dest="process", metavar="PID", help="end when this process is gone")
     parser.add_argument("--remove", metavar="FOLDER", help="a folder to remove then")
@@ -135,7 +132,7 @@ def main() -> None:
         beside = Watch(options.process)
     except ProcessLookupError:
         if not options.instead:
-            # Whoever wanted it went before it began.
+            # The process ended before the command was started.
             sys.exit(f"watched: there is no process {options.process}")
         os.execvp(options.command[0], options.command)
     if options.instead:
@@ -145,7 +142,7 @@ def main() -> None:
     command = Watch(os.getpid())
     if os.fork() == 0:
         try:
-            # Once more, so that the command has no child that it knows nothing of.
+            # Fork twice, so that the command has no unexpected child.
             if os.fork() == 0:
                 _alone([beside, command])
                 _stay(beside, command, options.grace, options.remove)

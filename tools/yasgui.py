@@ -1,11 +1,11 @@
-"""Bring YASGUI into the package, from the npm registry: its script, its styles, and the licences of
-all that is in them.
+"""Copy YASGUI into the package, from the npm registry: its script, its styles, and the licences of all packages in
+them.
 
     python tools/yasgui.py
 
-needs `npm`. The version is fixed here, and the archive is compared with its checksum. What the
-script does with the files: the reference to the source map is taken out, and so are addresses in
-its list of prefixes that advertise; the DOMPurify in it is given a name, for `trusted.js`.
+Needs `npm`. The version is fixed here, and the archive's checksum is compared. Changes of the files: references to
+source maps and advertising addresses in the list of prefixes are removed; its DOMPurify becomes a global name, for
+`trusted.js`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pathlib import Path
 PACKAGE, VERSION = "@zazuko/yasgui", "4.6.2"
 INTEGRITY = "sha512-Zw45KdPoAE1KRaAoxIHdQqeJxvaVG1oQdntw0hy0ktX35Zu8ZccuOLrXCLwR+GU+0xMzLw8Mjw6BkSZV2vUuQw=="
 STATIC = Path(__file__).parents[1] / "condgraph" / "endpoint" / "static"
-#: Where the script has made its DOMPurify.
+#: The place in the script where DOMPurify has been created.
 HOOK = "purify.addHook("
-#: Entries of the prefix list that are no vocabularies.
+#: Entries of the prefix list that are not vocabularies.
 ADVERTISING = re.compile(r"https?://(?:onlyfans\.com|namso-gen\.com|es\.scribd\.com)[^`\"']*")
 
 
-#: What packages that say "MIT" and bring no text mean.
+#: The licence text for packages that state "MIT" but include no text.
 MIT = """MIT License
 
 Copyright (c) {author}
@@ -46,7 +46,7 @@ CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."""
 
 
 def main() -> None:
-    """Fetch, compare, write."""
+    """Download, compare, and write the files."""
     if shutil.which("npm") is None:
         sys.exit("npm is not installed")
     with tempfile.TemporaryDirectory() as folder:
@@ -72,18 +72,18 @@ def main() -> None:
 
 
 def licences(modules: Path) -> str:
-    """The licence of every package that was installed, one below the other."""
+    """Return the licences of all installed packages."""
     parts = [f"yasgui.min.js and yasgui.min.css are {PACKAGE} {VERSION}, built from the packages below.\n"]
     for manifest in sorted([*modules.glob("*/package.json"), *modules.glob("@*/*/package.json")]):
-        about = json.loads(manifest.read_text(encoding="utf-8"))
+        record = json.loads(manifest.read_text(encoding="utf-8"))
         texts = sorted(path for path in manifest.parent.iterdir() if re.match(r"(?i)(licen[cs]e|copying|notice)", path.name))
-        kind = about.get("license") or ", ".join(one.get("type", "") for one in about.get("licenses", []))
-        author = about.get("author")
-        by = author if isinstance(author, str) else (author or {}).get("name", "")
-        head = f"{about['name']} {about['version']}: {kind}" + (f", by {by}" if by else "")
+        kind = record.get("license") or ", ".join(licence.get("type", "") for licence in record.get("licenses", []))
+        author = record.get("author")
+        author_name = author if isinstance(author, str) else (author or {}).get("name", "")
+        head = f"{record['name']} {record['version']}: {kind}" + (f", by {author_name}" if author_name else "")
         body = "\n\n".join(path.read_text(encoding="utf-8", errors="replace").strip() for path in texts if path.is_file())
         if not body and kind == "MIT":
-            body = MIT.format(author=by or "the authors")
+            body = MIT.format(author=author_name or "the authors")
         parts.append(f"{'-' * 100}\n{head}\n{'-' * 100}\n\n{body or '(The package has no text of its licence.)'}\n")
     return "\n".join(parts)
 
