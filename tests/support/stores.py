@@ -1,4 +1,4 @@
-"""Graphs on stores by the names of these, for tests that ask several."""
+"""Graphs on stores, by the names of the stores, for tests of several stores."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 
 
 def marked(*names: str, nightly: tuple[str, ...] = ()) -> list[Any]:
-    """Parameters of a fixture, a store each; the tests of one store run in one process, those of stores `nightly` in the nightly
-    run alone: the gate asks Neo4j and one RDF store what the matrix does not ask all of them.
+    """Return parameters of a fixture, one for each store. The tests of one store run in one process, and those of
+    `nightly` stores only in the nightly run: apart from the matrix, the gate tests Neo4j and one RDF store.
     """
     return [
         pytest.param(
@@ -28,12 +28,12 @@ def marked(*names: str, nightly: tuple[str, ...] = ()) -> list[Any]:
 
 
 def server_of(request: pytest.FixtureRequest, store: str) -> Any:
-    """The server of a store that is up: the address of Neo4j, the server object of the others."""
+    """Return the running server of a store: the address of Neo4j, the server object of others."""
     return request.getfixturevalue("neo4j_uri" if store == "neo4j" else f"{store}_server")
 
 
 def opener_of(request: pytest.FixtureRequest, store: str) -> Callable[[str], Any]:
-    """What opens a graph of a name on a store that is up; DuckDB's is a file."""
+    """Return a function that opens a graph by its name on a running store; for DuckDB, in a file."""
     if store == "duckdb":
         folder = request.getfixturevalue("tmp_path_factory").mktemp("duckdb")
         return lambda name: condgraph.open(f"duckdb:///{folder}/graphs.duckdb", graph=name)
@@ -47,7 +47,7 @@ def opener_of(request: pytest.FixtureRequest, store: str) -> Callable[[str], Any
 
 @contextmanager
 def empty_graph(request: pytest.FixtureRequest, name: str) -> Iterator[Any]:
-    """An empty graph of a name on the store that a fixture's parameter names; it is gone afterwards."""
+    """Yield an empty graph on the store that a fixture's parameter names; it is deleted afterwards."""
     with opener_of(request, request.param)(name) as graph:
         graph.delete()
         yield graph
@@ -55,7 +55,7 @@ def empty_graph(request: pytest.FixtureRequest, name: str) -> Iterator[Any]:
 
 
 def asked_of(graph: Any, items: Sequence[T], step: int) -> Sequence[T]:
-    """What the gate asks of a store: all of the items, of Neo4j every `step`-th, since it plans each new text for as long as
-    others answer ten.
+    """Return the items that the gate tests on a store: all, but only every `step`-th on Neo4j, which plans each new
+    text for as long as others answer ten.
     """
     return sample(items, step) if isinstance(graph, Neo4jGraph) else items

@@ -1,6 +1,4 @@
-"""Random tables on top of random programs: clauses, and functions of LLM queries, wrong ones among
-them.
-"""
+"""Random tables over random programs, as table clauses and as functions of LLM queries, including wrong ones."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ LITERALS: Final = ("1", "2", "0", "-3", "2003", "30", "70 kg", "'Oslo'", "'Ann'"
 
 @dataclass(frozen=True)
 class Names:
-    """What paths are made of."""
+    """The names in paths."""
 
     attributes: Sequence[str]
     relations: Sequence[str]
@@ -32,7 +30,7 @@ def _quoted(pick: Pick, name: str) -> str:
 
 
 def path(pick: Pick, names: Names) -> str:
-    """A path of up to three steps."""
+    """Return a path of up to three steps."""
     kind = pick.below(60)
     if kind < 3:
         return "self"
@@ -43,12 +41,12 @@ def path(pick: Pick, names: Names) -> str:
         for _ in range((0, 0, 1, 1, 2)[pick.below(5)])
     ]
     last = pick.one((*names.attributes, *names.relations[:2]))
-    found = ".".join([*steps, _quoted(pick, last)])
-    return f"{found}@{_quoted(pick, pick.one(names.qualifiers))}" if pick.below(8) == 0 else found
+    result = ".".join([*steps, _quoted(pick, last)])
+    return f"{result}@{_quoted(pick, pick.one(names.qualifiers))}" if pick.below(8) == 0 else result
 
 
 def expression(pick: Pick, names: Names) -> str:
-    """A path, or something calculated."""
+    """Return a path or a calculation."""
     kind = pick.below(10)
     if kind == 0:
         return f"{pick.one(('year', 'month', 'day', 'name'))}({path(pick, names)})"
@@ -58,7 +56,7 @@ def expression(pick: Pick, names: Names) -> str:
 
 
 def a_sum(pick: Pick, names: Names) -> str:
-    """Something that sums a group up."""
+    """Return an aggregate of a group."""
     function = pick.one(SUMS)
     if function == "count" and pick.below(2):
         return "count()"
@@ -66,7 +64,7 @@ def a_sum(pick: Pick, names: Names) -> str:
 
 
 def test(pick: Pick, of: Sequence[str]) -> str:
-    """A test of some of these."""
+    """Return a test of some of the expressions `of`."""
     kind = pick.below(8)
     if kind == 0:
         return f"not ({test(pick, of)})"
@@ -80,7 +78,7 @@ def test(pick: Pick, of: Sequence[str]) -> str:
 
 
 def clause(pick: Pick, names: Names) -> str:
-    """A whole clause."""
+    """Return a complete clause."""
     keys = [expression(pick, names) for _ in range((0, 1, 1, 1, 2)[pick.below(5)])]
     shown = [a_sum(pick, names) if keys or pick.below(3) == 0 else expression(pick, names) for _ in range(1 + pick.below(3))]
     columns = [*keys, *shown]
@@ -97,35 +95,35 @@ def clause(pick: Pick, names: Names) -> str:
 
 
 def functions(pick: Pick, program: str, names: Names) -> str:
-    """An LLM query that goes on with tables."""
+    """Return an LLM query extended by functions of tables."""
     lines = program.split("\n")
     columns = [*names.attributes, *names.relations]
 
     def add(call: str) -> None:
         lines.append(f'Query{len(lines) + 1}: "{call}"')
 
-    mine = f"output_of_query{len(lines)}"
+    output = f"output_of_query{len(lines)}"
     keys = [plain(pick.one(columns)) for _ in range(1 + (pick.below(4) == 0))]
-    listed = f"'{keys[0]}'" if len(keys) == 1 else f"[{', '.join(repr(key) for key in keys)}]"
+    key_list = f"'{keys[0]}'" if len(keys) == 1 else f"[{', '.join(repr(key) for key in keys)}]"
     aggregate = pick.one(
         ("count", "sum", "avg", "max", "min", "median", "stdev", *(["smu"] if pick.below(9) == 0 else []), "distinct", "values")
     )
     if pick.below(4):
-        add(f"group_by(set='{mine}', key={listed}, aggregate='{aggregate}', of='{plain(pick.one(columns))}')")
+        add(f"group_by(set='{output}', key={key_list}, aggregate='{aggregate}', of='{plain(pick.one(columns))}')")
     for _ in range(pick.below(3)):
-        mine = f"output_of_query{len(lines)}"
+        output = f"output_of_query{len(lines)}"
         add(
             pick.one(
                 (
-                    f"having(set='{mine}', value>'{pick.below(3)}')",
-                    f"having(set='{mine}', condition='count > 1')",
-                    f"order_by(set='{mine}', order='{pick.one(('asc', 'desc'))}')",
-                    f"order_by(set='{mine}', key='{keys[0]}')",
-                    f"limit(set='{mine}', n={pick.below(4)})",
-                    f"top(set='{mine}', n=2, key='{plain(pick.one(columns))}')",
-                    f"bottom(set='{mine}', n=1)",
-                    f"max(set='{mine}')",
-                    f"sum(set='{mine}')",
+                    f"having(set='{output}', value>'{pick.below(3)}')",
+                    f"having(set='{output}', condition='count > 1')",
+                    f"order_by(set='{output}', order='{pick.one(('asc', 'desc'))}')",
+                    f"order_by(set='{output}', key='{keys[0]}')",
+                    f"limit(set='{output}', n={pick.below(4)})",
+                    f"top(set='{output}', n=2, key='{plain(pick.one(columns))}')",
+                    f"bottom(set='{output}', n=1)",
+                    f"max(set='{output}')",
+                    f"sum(set='{output}')",
                 )
             )
         )
@@ -133,10 +131,10 @@ def functions(pick: Pick, program: str, names: Names) -> str:
 
 
 def on_top(pick: Pick, program: Any, names: Names) -> tuple[Any, dict[str, Any]]:
-    """A program with a table, and the options it is asked with."""
+    """Return a program with a table, and its options."""
     kind = pick.below(6)
     if kind < 2:
-        # Most programs end on values: of these tables can be made.
+        # Most programs end on values, which have no table; these end on entities.
         program = pick.one(("FindAll()", f"FindAll() Relate({plain(pick.one(names.relations))}, forward)"))
     elif kind == 2:
         program = f"Query1: \"get_information(relation='{plain(pick.one(names.attributes))}')\""
@@ -146,5 +144,5 @@ def on_top(pick: Pick, program: Any, names: Names) -> tuple[Any, dict[str, Any]]
 
 
 def plain(name: str) -> str:
-    """A name without what programs write in other ways."""
+    """Return a name without characters that programs must escape."""
     return re.sub(r"[^\w ]", "", name)

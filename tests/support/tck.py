@@ -1,8 +1,7 @@
-"""The openCypher TCK: its scenarios, the graphs that they set up, and the comparison of what comes back.
+"""The openCypher TCK: its scenarios, the graphs that they set up, and the comparison of results.
 
-A setup is played by a small interpreter of `CREATE` over Python objects; what a condition graph does not
-keep (lists as properties, floats that are whole, times of day, durations) is named, and its scenario is
-refused rather than played differently.
+A small interpreter of `CREATE` over Python objects runs the setups. A scenario with something that a graph does not
+keep unchanged (lists as properties, whole floats, times of day, durations) is refused with the reason.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from condgraph.engine.values import Precision, Quantity, Time
 from condgraph.languages.cypher import tree
 from condgraph.languages.cypher.parse import _Parser
 
-#: The qualifier that tells equal relationships apart; no answer shows it.
+#: The qualifier that distinguishes equal relationships; no answer shows it.
 EDGE = "edge of the test"
 WRITES = re.compile(r"\b(CREATE|MERGE|SET|DELETE|REMOVE|FOREACH|LOAD)\b")
 
 
 class NotKept(Exception):
-    """A setup that a condition graph does not keep as it is."""
+    """A graph cannot keep a setup unchanged."""
 
 
 @dataclass
@@ -52,16 +51,16 @@ class Scenario:
 
 
 def scenarios(folder: Path) -> Iterator[Scenario]:
-    """All scenarios of a folder of feature files."""
+    """Yield all scenarios in a folder of feature files."""
     for path in sorted(folder.rglob("*.feature")):
         text = path.read_text(encoding="utf-8")
         head, *parts = re.split(r"\n[ \t]*(?=Scenario)", text)
         background = _scenario("", head.partition("Background:")[2])
         for part in parts:
             part = "\n".join(line for line in part.splitlines() if not line.strip().startswith(("#", "@")))
-            for made in _filled(path.stem, part):
-                made.setups = background.setups + made.setups
-                yield made
+            for scenario in _filled(path.stem, part):
+                scenario.setups = background.setups + scenario.setups
+                yield scenario
 
 
 def _filled(feature: str, part: str) -> Iterator[Scenario]:
@@ -90,7 +89,7 @@ def _table(lines: list[str]) -> list[list[str]]:
 
 
 def _scenario(name: str, body: str) -> Scenario:
-    made = Scenario(name)
+    scenario = Scenario(name)
     lines = body.splitlines()[1:]
     at = 0
     while at < len(lines):
@@ -107,21 +106,21 @@ def _scenario(name: str, body: str) -> Scenario:
             at += 1
         step = re.sub(r"^(Given|And|When|Then) ", "", line)
         if step.startswith("having executed"):
-            made.setups.append(text)
+            scenario.setups.append(text)
         elif step.startswith("executing query"):
-            made.query = text
+            scenario.query = text
         elif step.startswith("executing control query"):
-            made.controls += 1
+            scenario.controls += 1
         elif step.startswith("parameters are"):
-            made.parameters = {row[0]: row[1] for row in table}
+            scenario.parameters = {row[0]: row[1] for row in table}
         elif step.startswith("there exists a procedure"):
-            made.procedure = True
+            scenario.procedure = True
         elif step.endswith("graph"):
-            made.given = step
-        elif step.startswith(("the result", "a ")) and not made.kind:
-            made.kind = step
-            made.header, made.rows = (table[0], table[1:]) if table else ([], [])
-    return made
+            scenario.given = step
+        elif step.startswith(("the result", "a ")) and not scenario.kind:
+            scenario.kind = step
+            scenario.header, scenario.rows = (table[0], table[1:]) if table else ([], [])
+    return scenario
 
 
 # -- setups ------------------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ class _Edge:
 
 
 class _Values:
-    """What expressions of a setup see: properties of its nodes."""
+    """Evaluates expressions of a setup over the properties of its nodes."""
 
     clock = 0
 
@@ -152,12 +151,12 @@ class _Values:
         return term.properties.get(key) if isinstance(term, _Node | _Edge) else term[key]
 
     def at(self, period: Any) -> _Values:
-        """The same: a setup has no times."""
+        """Return this object: a setup has no times."""
         return self
 
 
 class _Created(_Parser):
-    """A setup, clause by clause."""
+    """Runs a setup, clause by clause."""
 
     def __init__(self, text: str, nodes: list[_Node], edges: list[_Edge]) -> None:
         super().__init__(text)
@@ -198,7 +197,7 @@ class _Created(_Parser):
                 {**(row if clause.star else {}), **{item.name: self._value(item.value, row) for item in clause.items}}
                 for row in rows
             ]
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for item in clause.items:
             collected = {
                 part: [self._value(part.of, row) for row in rows]
@@ -208,9 +207,11 @@ class _Created(_Parser):
             row = {**rows[0], **{f" {at}": values for at, values in enumerate(collected.values())}}
             value = item.value
             for at, part in enumerate(collected):
-                value = tree.rebuilt(value, lambda one, part=part, at=at: ex.Variable(f" {at}") if one == part else None)
-            found[item.name] = self._value(value, row)
-        return [found]
+                value = tree.rebuilt(
+                    value, lambda expression, part=part, at=at: ex.Variable(f" {at}") if expression == part else None
+                )
+            result[item.name] = self._value(value, row)
+        return [result]
 
     def _matched(self, clause: tree.Match, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if clause.where is not None or any(pattern.relationships for pattern in clause.patterns):
@@ -218,9 +219,9 @@ class _Created(_Parser):
         (pattern,) = clause.patterns
         (node,) = pattern.nodes
         names = {name for part in node.conditions if isinstance(part, ex.HasConcept) for name in part.names}
-        for one in list(self.made_nodes):
-            if names <= set(one.labels):
-                yield {**row, node.variable: one}
+        for candidate in list(self.made_nodes):
+            if names <= set(candidate.labels):
+                yield {**row, node.variable: candidate}
 
     def _create(self, pattern: tree.PathPattern, row: dict[str, Any]) -> None:
         ends = []
@@ -245,18 +246,18 @@ class _Created(_Parser):
         properties: dict[str, Any] = {}
         for part in conditions:
             parts = part.operands if isinstance(part, ex.And) else (part,)
-            for one in parts:
-                if isinstance(one, ex.HasConcept):
-                    labels.extend(one.names)
-                elif isinstance(one, ex.Comparison) and isinstance(one.left, ex.Property):
-                    value = self._value(one.right, row)
+            for condition in parts:
+                if isinstance(condition, ex.HasConcept):
+                    labels.extend(condition.names)
+                elif isinstance(condition, ex.Comparison) and isinstance(condition.left, ex.Property):
+                    value = self._value(condition.right, row)
                     if value is not None:
-                        properties[one.left.key] = value
+                        properties[condition.left.key] = value
         return labels, properties
 
 
 def graph_of(setups: list[str]) -> condgraph.Graph:
-    """The graph that some setups make, one after the other; raises `NotKept`."""
+    """Return the graph that some setups create, one after the other; raise `NotKept` if it cannot keep them."""
     nodes: list[_Node] = []
     edges: list[_Edge] = []
     for text in setups:
@@ -264,22 +265,22 @@ def graph_of(setups: list[str]) -> condgraph.Graph:
     _check_types([node.properties for node in nodes])
     _check_types([edge.properties for edge in edges])
     items: list[Item] = []
-    # A graph of nothing cannot be asked; a concept is no node.
+    # An empty graph cannot be queried; a concept is not a node, so it does not change answers.
     labels = {label for node in nodes for label in node.labels} | {"no node has this label"}
     for label in sorted(labels):
         items.append(Entity(f"label/{label}", label, EntityKind.CONCEPT))
-    # A name and an id are properties like others.
+    # In the TCK, `name` and `id` are ordinary properties.
     items.extend(Statement("label/no node has this label", key, "") for key in ("name", "id"))
     for node in nodes:
         items.append(Entity(f"n{node.number}", f"n{node.number}"))
         items.extend(Member(f"n{node.number}", f"label/{label}") for label in dict.fromkeys(node.labels))
         items.extend(Statement(f"n{node.number}", key, _stored(value)) for key, value in node.properties.items())
-    seen: Counter[Any] = Counter()
+    counts: Counter[Any] = Counter()
     for edge in edges:
         qualifiers = [(key, _stored(value)) for key, value in edge.properties.items()]
-        same = (edge.start.number, edge.type, edge.end.number, tuple(map(str, qualifiers)))
-        seen[same] += 1
-        if seen[same] > 1:
+        key = (edge.start.number, edge.type, edge.end.number, tuple(map(str, qualifiers)))
+        counts[key] += 1
+        if counts[key] > 1:
             qualifiers.append((EDGE, Quantity(edge.number)))
         items.append(Statement(f"n{edge.start.number}", edge.type, Ref(f"n{edge.end.number}"), tuple(qualifiers)))
     graph = condgraph.Graph("memory:")
@@ -324,7 +325,7 @@ def _stored(value: Any) -> Any:
 
 
 def rendered(value: Any, graph: condgraph.Graph | None = None) -> str:
-    """A term of an answer as the TCK writes it, properties and labels in order."""
+    """Return a term of an answer in the TCK's notation, with properties and labels sorted."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -342,9 +343,9 @@ def rendered(value: Any, graph: condgraph.Graph | None = None) -> str:
         return f"({''.join(':' + label for label in terms.labels(at))}{_map(terms.properties(at), graph)})"
     if isinstance(value, Evidence):
         properties: dict[str, Any] = {}
-        for key, one in value.qualifiers:
+        for key, stored in value.qualifiers:
             if key != EDGE:
-                properties[key] = {"true": True, "false": False}.get(one, one) if isinstance(one, str) else one
+                properties[key] = {"true": True, "false": False}.get(stored, stored) if isinstance(stored, str) else stored
         return f"[:{value.predicate}{_map(properties, graph)}]"
     if isinstance(value, PathTerm):
         text = rendered(value.entities[0], graph)
@@ -371,7 +372,7 @@ def _map(properties: dict[str, Any], graph: condgraph.Graph | None) -> str:
 
 
 class _Expected:
-    """A cell of a table of the TCK, read and written again in the same form."""
+    """Parses a cell of a TCK table and writes it in normal form."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -443,7 +444,7 @@ class _Expected:
 
 
 def _unordered(text: str) -> str:
-    """A list with its items in order."""
+    """Sort the items of a list."""
     expected = _Expected(text)
     if not text.startswith("[") or text.startswith("[:"):
         return text
@@ -457,14 +458,14 @@ def _unordered(text: str) -> str:
 
 @dataclass
 class Outcome:
-    """How a scenario went: "pass", "refused" (with the reason) or "differs" (with what was there)."""
+    """The outcome of a scenario: "pass", "refused" (with the reason) or "differs" (with the actual result)."""
 
     kind: str
     why: str = ""
 
 
 def skipped(scenario: Scenario) -> str:
-    """Why a scenario is none that reads, or that data lacks; "" for others."""
+    """Return why a scenario is skipped: it writes, or its graph is not in the data; "" for other scenarios."""
     if WRITES.search(scenario.query) or scenario.controls:
         return "writes"
     if scenario.procedure or re.search(r"\bCALL\s+[\w.]+", scenario.query):
@@ -472,18 +473,18 @@ def skipped(scenario: Scenario) -> str:
     return "the graph is not among the data" if scenario.given.startswith("the ") else ""
 
 
-#: Asks a graph a query with parameters: columns and rows.
+#: Runs a query with parameters on a graph; returns columns and rows.
 Asking = Callable[[condgraph.Graph, str, dict[str, Any]], tuple[list[str], list[Any]]]
 
 
 def in_process(graph: condgraph.Graph, text: str, parameters: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    """Ask a graph in process."""
+    """Run a query on a graph in process."""
     answer = graph.query(text, language="cypher", parameters=parameters, on_unknown="empty", timeout=20)
     return list(answer.columns), [row if isinstance(row, tuple) else (row,) for row in answer.values]
 
 
 def played(scenario: Scenario, graphs: dict[tuple[str, ...], Any], ask: Asking = in_process) -> Outcome:
-    """Play a scenario; graphs are kept by their setups."""
+    """Run a scenario; graphs are cached by their setups."""
     key = tuple(scenario.setups)
     if key not in graphs:
         try:
@@ -494,24 +495,24 @@ def played(scenario: Scenario, graphs: dict[tuple[str, ...], Any], ask: Asking =
     if isinstance(graph, NotKept):
         return Outcome("refused", f"setup: {graph}")
     parameters = {name: Compiler({}, _Values())(_Parser(text).expression())([]) for name, text in scenario.parameters.items()}  # type: ignore[arg-type]
-    error_wanted = scenario.kind.startswith("a ")
+    expects_error = scenario.kind.startswith("a ")
     try:
         columns, rows = ask(graph, scenario.query, parameters)
     except CondgraphError as error:
-        if error_wanted:
+        if expects_error:
             return Outcome("pass")
         return Outcome("refused", f"{type(error).__name__}: {error}")
-    if error_wanted:
+    if expects_error:
         return Outcome("differs", f"{scenario.kind}, and {len(rows)} rows came")
     if scenario.kind == "the result should be empty":
         return Outcome("pass") if not rows else Outcome("differs", f"{len(rows)} rows instead of none")
     if sorted(columns) != sorted(scenario.header):
         return Outcome("differs", f"columns {columns} instead of {scenario.header}")
     order = [columns.index(name) for name in scenario.header]
-    got = [[rendered(row[at], graph) for at in order] for row in rows]
-    wanted = [[_Expected(cell).whole() for cell in row] for row in scenario.rows]
+    actual = [[rendered(row[column], graph) for column in order] for row in rows]
+    expected = [[_Expected(cell).whole() for cell in row] for row in scenario.rows]
     if "ignoring element order" in scenario.kind:
-        got, wanted = ([[_unordered(cell) for cell in row] for row in some] for some in (got, wanted))
+        actual, expected = ([[_unordered(cell) for cell in row] for row in rows_of] for rows_of in (actual, expected))
     if "in order" not in scenario.kind:
-        got, wanted = sorted(got), sorted(wanted)
-    return Outcome("pass") if got == wanted else Outcome("differs", f"{got[:6]} instead of {wanted[:6]}")
+        actual, expected = sorted(actual), sorted(expected)
+    return Outcome("pass") if actual == expected else Outcome("differs", f"{actual[:6]} instead of {expected[:6]}")
