@@ -502,11 +502,11 @@ def _of_types(warnings: Sequence[str]) -> list[str]:
         compared = _COMPARED.search(warning)
         if compared is None:
             continue
-        stored, unit, given = compared.groups()
-        if stored == given == "quantity" and unit:
+        stored_kind, unit, literal_kind = compared.groups()
+        if stored_kind == literal_kind == "quantity" and unit:
             result[f"Numbers here have a unit: write it behind the number, as in 5 {unit}."] = None
         for kind, (title, ending) in COMPARED.items():
-            if stored == kind.name.lower() != given:
+            if stored_kind == kind.name.lower() != literal_kind:
                 result[f"Values that are {title} are compared by Filter{ending}, qualifiers by QFilter{ending}."] = None
     return list(result)
 
@@ -774,11 +774,11 @@ class Runner:
         if (name := next((node.name for node in pattern.nodes if node.known and node.name in self.stands), None)) is not None:
             raise _misplaced(name, "a pattern cannot name")
         unknown = [node.name for node in pattern.nodes if not node.known]
-        wanted = _asked_for(begun.program)
-        group = wanted if wanted in unknown else unknown[0] if unknown else None
+        asked = _asked_for(begun.program)
+        group_by = asked if asked in unknown else unknown[0] if unknown else None
         self.seconds["resolve"] += time.perf_counter() - begin
         begin = time.perf_counter()
-        answer = self.graph.match(pattern, k=None, group_by=group, limit=self.limit or 100, stretch=True, leave_out=True)
+        answer = self.graph.match(pattern, k=None, group_by=group_by, limit=self.limit or 100, stretch=True, leave_out=True)
         _ = answer.values
         self.seconds["run"] += time.perf_counter() - begin
         stage: Stage | None = None if answer.values else "running"
@@ -919,11 +919,11 @@ def _misplaced(name: str, limit: str) -> errors.PlanError:
 def _asked_for(program: str) -> str:
     """Return the unknown that a JSON pattern asks for."""
     try:
-        result = json.loads(program)
+        pattern = json.loads(program)
     except (ValueError, RecursionError):
         return ""
-    wanted = result.get("answer") if isinstance(result, dict) else None
-    return " ".join(wanted.removeprefix("UNKNOWN").split()) if isinstance(wanted, str) else ""
+    answer = pattern.get("answer") if isinstance(pattern, dict) else None
+    return " ".join(answer.removeprefix("UNKNOWN").split()) if isinstance(answer, str) else ""
 
 
 def _text(value: Any) -> str:

@@ -93,19 +93,19 @@ class Names:
     def __init__(self, names: Sequence[str], sizes: Sequence[int]) -> None:
         self.names, self.sizes = names, sizes
         self._places: dict[str, list[int]] = {}
-        spread: Counter[str] = Counter()
+        occurrences: Counter[str] = Counter()
         stems = [[stem(word) for word in words_of(name)] for name in names]
-        for member in stems:
-            spread.update(set(member))
-        many = max(len(names), 1)
-        self._weight = {word: math.log(1 + many / count) * (0.2 if word in STOP else 1.0) for word, count in spread.items()}
+        for words in stems:
+            occurrences.update(set(words))
+        total = max(len(names), 1)
+        self._weight = {word: math.log(1 + total / count) * (0.2 if word in STOP else 1.0) for word, count in occurrences.items()}
         # A name of stop words alone ("of") does not match a question merely because it has them.
         self._total = np.array(
-            [(sum(self._weight[word] for word in set(item)) or 1.0) / (0.2 if set(item) <= STOP else 1.0) for item in stems]
+            [(sum(self._weight[word] for word in set(words)) or 1.0) / (0.2 if set(words) <= STOP else 1.0) for words in stems]
         )
-        for place, member in enumerate(stems):
-            for word in set(member):
-                self._places.setdefault(word, []).append(place)
+        for position, words in enumerate(stems):
+            for word in set(words):
+                self._places.setdefault(word, []).append(position)
         self._vocabulary = Vocabulary(list(names))
 
     @cached
@@ -354,22 +354,22 @@ def mentions_in(question: str, known: KnownNames) -> list[Mention]:
     """Return the mentions in a question, in order; of two that overlap, the longer one. Names match as people type them
     (`KnownNames.spellings`); near matches have scores.
     """
-    spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MOST_WORDS]
+    spans = [(match.start(), match.end()) for match in WORD.finditer(question)][:MOST_WORDS]
     vocabulary = known.linker.entities
-    taken: list[Mention] = []
-    for result in islice(_QUOTED.finditer(question), MOST_WORDS):
+    mentions: list[Mention] = []
+    for match in islice(_QUOTED.finditer(question), MOST_WORDS):
         check()
-        inner = next(text for text in result.groups() if text is not None)
-        names = tuple(dict.fromkeys(vocabulary.names[place] for place in vocabulary.folded(inner)))
-        spelled = [] if names else known.spellings.same(inner) or known.spellings.typed(inner)
+        quoted_text = next(text for text in match.groups() if text is not None)
+        names = tuple(dict.fromkeys(vocabulary.names[place] for place in vocabulary.folded(quoted_text)))
+        spelled = [] if names else known.spellings.same(quoted_text) or known.spellings.typed(quoted_text)
         if names:
-            taken.append(Mention(inner, result.start(), result.end(), names))
+            mentions.append(Mention(quoted_text, match.start(), match.end(), names))
         elif spelled:
-            taken.append(_spelled(inner, result.start(), result.end(), spelled))
+            mentions.append(_spelled(quoted_text, match.start(), match.end(), spelled))
         else:
-            near = resolve(inner, vocabulary, threshold=ENTITY_THRESHOLD)
-            taken.append(
-                Mention(inner, result.start(), result.end(), tuple(dict.fromkeys(m.name for m in near.matches)), exact=False)
+            near = resolve(quoted_text, vocabulary, threshold=ENTITY_THRESHOLD)
+            mentions.append(
+                Mention(quoted_text, match.start(), match.end(), tuple(dict.fromkeys(m.name for m in near.matches)), exact=False)
             )
     rows = known.rows_named(_capital_runs(question, spans))
     for length in range(min(LONGEST, len(spans)), 0, -1):
@@ -377,21 +377,21 @@ def mentions_in(question: str, known: KnownNames) -> list[Mention]:
         for first in range(len(spans) - length + 1):
             start, end = spans[first][0], spans[first + length - 1][1]
             text = question[start:end]
-            if _overlaps(taken, start, end) or not _may_name(question, spans[first : first + length], text, known):
+            if _overlaps(mentions, start, end) or not _may_name(question, spans[first : first + length], text, known):
                 continue
             places = vocabulary.folded(text)
             if not places and question[end : end + 1] == ".":
                 places = vocabulary.folded(text + ".")
             if places:
-                taken.append(Mention(text, start, end, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
+                mentions.append(Mention(text, start, end, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
             elif text in rows:
-                taken.append(Mention(text, start, end, (text,)))
+                mentions.append(Mention(text, start, end, (text,)))
             elif spelled := _typed(text, length, known) or _tail(question, spans[first : first + length], text, known):
-                taken.append(_spelled(text, start, end, spelled))
-    taken += _unspaced(question, spans, taken, known)
-    taken += _shortened(question, spans, taken, known)
-    taken += _similar(question, spans, taken, known)
-    return sorted(taken, key=lambda item: item.start)
+                mentions.append(_spelled(text, start, end, spelled))
+    mentions += _unspaced(question, spans, mentions, known)
+    mentions += _shortened(question, spans, mentions, known)
+    mentions += _similar(question, spans, mentions, known)
+    return sorted(mentions, key=lambda item: item.start)
 
 
 def _spelled(text: str, start: int, end: int, found: Sequence[Spelling]) -> Mention:
@@ -740,12 +740,12 @@ def _allowed(known: KnownNames, source: str | None, sources: Sequence[str]) -> N
     """Return a mask of the predicates that may be listed: those of the source or, in a graph with many sources, of the
     offered ones.
     """
-    many = len(known.sources.names) > 10
-    if source is None and not many:
+    many_sources = len(known.sources.names) > 10
+    if source is None and not many_sources:
         return None
     mask = np.zeros(len(known.predicates.names), np.bool_)
-    for item in (source,) if source is not None else sources:
-        mask[known.of_source(item)] = True
+    for name in (source,) if source is not None else sources:
+        mask[known.of_source(name)] = True
     return mask
 
 
@@ -813,21 +813,21 @@ def _paths(
     predicates.
     """
     lines: list[str] = []
-    pairs = [(one, two) for at, one in enumerate(found) for two in found[at + 1 :] if one[0].names != two[0].names]
-    for (one, left_end), (two, right_end) in pairs[:_MOST_PAIRS]:
+    pairs = [(left, right) for number, left in enumerate(found) for right in found[number + 1 :] if left[0].names != right[0].names]
+    for (first_mention, left_end), (second_mention, right_end) in pairs[:_MOST_PAIRS]:
         check()
-        first, second = alg.ByName(one.names), alg.ByName(two.names)
-        steps, back = ([alg.Scan(end, None, *way, "relation") for way in _WAYS] for end in (first, second))
+        first, second = alg.ByName(first_mention.names), alg.ByName(second_mention.names)
+        steps, back = ([alg.Scan(end, None, *direction, "relation") for direction in _WAYS] for end in (first, second))
         if sum(store.counted(steps + back, lambda _: ())) > _MOST_AROUND:
             continue
         middle = alg.intersect(alg.union(*map(alg.Reached, steps)), alg.union(*map(alg.Reached, back)))
-        ways = [_between(store, left, right) for left, right in ((first, second), (first, middle), (middle, second))]
-        for name, _ in (pair for several in ways for pair in several):
+        connections = [_between(store, left, right) for left, right in ((first, second), (first, middle), (middle, second))]
+        for name, _ in (pair for several in connections for pair in several):
             if (place := known.places.get(name)) is not None:
                 scores[place] += _CONNECTS
-        lines += [f"- {left_end} {words.arrow(*way)} {right_end}" for way in ways[0][:4]]
-        if ways[1] and ways[2]:
-            left, right = (" or ".join(words.arrow(*way) for way in several[:4]) for several in ways[1:])
+        lines += [f"- {left_end} {words.arrow(*step)} {right_end}" for step in connections[0][:4]]
+        if connections[1] and connections[2]:
+            left, right = (" or ".join(words.arrow(*step) for step in several[:4]) for several in connections[1:])
             lines.append(f"- {left_end} {left} {words.between} {right} {right_end}")
     return lines
 
@@ -941,13 +941,13 @@ class _Writer:
     def names(self, concepts: Sequence[int], keys: Sequence[int]) -> None:
         """Add the nearest concepts and qualifier keys by name; they go below the predicates."""
         small = 0.6 if self._tokens < _SMALL else 1.0
-        for title, names, order, kept, share in (
+        for title, names, order, target, share in (
             (self._words.concepts, self._known.concepts.names, concepts, self.named, _SHARES["concepts"]),
             (self._words.keys, self._known.qualifiers.names, keys, self.keyed, _SHARES["keys"]),
         ):
             line, listed = self._names(title, [names[at] for at in order], min(small * share * self._tokens, self._left))
             if listed:
-                kept += listed
+                target += listed
                 self._below.append(line)
                 self._left -= self._counted(line + "\n")
 

@@ -251,5 +251,9 @@ def _without_rows(node: Any) -> Any:
 
 def tested(node: alg.Pattern) -> list[alg.Condition]:
     """Return the conditions of a pattern."""
-    own = [part.condition for part in node.statements]
-    return [test for test in [*own, *(item.condition for part in node.statements for item in part.qualifiers)] if test is not None]
+    conditions = [part.condition for part in node.statements]
+    return [
+        test
+        for test in [*conditions, *(item.condition for part in node.statements for item in part.qualifiers)]
+        if test is not None
+    ]

@@ -702,9 +702,9 @@ class SqlStore:
         """Return how many entities each operator gives, with the first names, by one query; None for those the client computes."""
         sets: list[tuple[int, Node]] = []
         for step, node in enumerate(nodes):
-            own = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
-            if isinstance(own, alg.Entities) and native(own):
-                sets.append((step, own))
+            countable = alg.Reached(node) if isinstance(node, alg.Facts) else node.entities if isinstance(node, alg.Names) else node
+            if isinstance(countable, alg.Entities) and native(countable):
+                sets.append((step, countable))
             elif statements and (facts := valued(node)) is not None and native(facts):
                 sets.append((step, facts))
         sizes: dict[int, int] = {}

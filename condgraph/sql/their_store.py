@@ -259,14 +259,14 @@ def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list
     of_key = []
     for table in tables.tables.values():
         for part in tables.parts(table, None):
-            given = [of for name, of in tables.qualifiers(table) if name == key] if qualifier else [part.item]
+            items = [item for name, item in tables.qualifiers(table) if name == key] if qualifier else [part.item]
             if qualifier or part.predicate == key:
-                of_key += [(part, of) for of in given if isinstance(of, Column) and not isinstance(of, Bound)]
+                of_key += [(part, item) for item in items if isinstance(item, Column) and not isinstance(item, Bound)]
     queries = []
-    for part, of in of_key:
-        _, subject, name, own = tables.statement(part)
+    for part, item in of_key:
+        _, subject, name, object_cell = tables.statement(part)
         cells = {"predicate": literal(part.predicate), "s": subject, "name": name}
-        query = _query(tables, part.table, tables.cell(part.table, of)).where(own.given.copy(), copy=False)
+        query = _query(tables, part.table, tables.cell(part.table, item)).where(object_cell.given.copy(), copy=False)
         queries.append(query.select(*(named(value, called) for called, value in cells.items()), copy=False))
 
     def first(test: exp.Expr, value: exp.Expr) -> list[Row]:
@@ -281,7 +281,7 @@ def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list
     result: list[Row] = []
     number, text = column("number"), column("text")
     is_number, is_text = (exp.EQ(this=column("kind"), expression=literal(int(kind))) for kind in (Kind.QUANTITY, Kind.TEXT))
-    if any(of.kind is Kind.QUANTITY and not of.whole for _, of in of_key):
+    if any(item.kind is Kind.QUANTITY and not item.whole for _, item in of_key):
         odd: exp.Expr = exp.NEQ(this=number.copy(), expression=exp.Floor(this=number.copy()))
         shown = first(both([is_number, odd]), number)
         if not shown and not some(known(column("exact"))):
@@ -289,7 +289,7 @@ def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list
             shown = first(both([is_number.copy(), odd]), number)
         if shown and some(both([is_number.copy(), exp.not_(exp.Paren(this=odd.copy()))])):
             result += shown
-    if any(of.kind is Kind.TEXT or tables.is_finite(of, "t") is not None for _, of in of_key):
+    if any(item.kind is Kind.TEXT or tables.is_finite(item, "t") is not None for _, item in of_key):
         truth = one_of(text, ("true", "false"))
         if some(both([is_text, truth])):
             result += first(both([is_text.copy(), exp.not_(truth.copy())]), tables.cells.by_bytes(text.copy()))

@@ -61,14 +61,14 @@ class Lines:
         """Return whether a triple that is not stated is refuted: its predicate has one value, and the subject has
         another value, without times, that no statement connects with the claimed one.
         """
-        subject, predicate, thing = triple
+        subject, predicate, claimed = triple
         count, subjects = len(self.count[predicate]), len(self.subjects[predicate])
         if subjects < 30 or (count - subjects) * 100 > count:
             return False
         lines = self.lines[subject, predicate]
         times = ("start time", "end time", "point in time")
         timed = any(qualifier.endswith(tuple(f"={time}" for time in times)) for line in lines for qualifier in line[1::2])
-        return bool(lines) and not timed and not any((line[0], thing) in self.joined for line in lines)
+        return bool(lines) and not timed and not any((line[0], claimed) in self.joined for line in lines)
 
 
 def claims(lines: Lines, number: int, seed: int) -> list[Made]:

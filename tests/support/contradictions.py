@@ -108,17 +108,17 @@ def by_hand(graph: condgraph.Graph, predicates: set[str]) -> set[tuple[Any, bool
 
 
 def key_of(statement: Statement) -> Any:
-    thing = ("entity", statement.object.id) if isinstance(statement.object, Ref) else statement.object
+    object_key = ("entity", statement.object.id) if isinstance(statement.object, Ref) else statement.object
     qualifiers = frozenset((key, getattr(value, "id", value)) for key, value in statement.qualifiers)
-    return statement.subject, statement.predicate, thing, qualifiers
+    return statement.subject, statement.predicate, object_key, qualifiers
 
 
 def listed(graph: condgraph.Graph, *predicates: str, **options: Any) -> set[tuple[Any, bool]]:
     """Return the conflicts that a graph lists, in the same form."""
 
     def key(one: condgraph.Evidence) -> Any:
-        thing = ("entity", one.object.id) if isinstance(one.object, condgraph.Entity) else one.object
-        return one.subject.id, one.predicate, thing, frozenset((k, getattr(v, "id", v)) for k, v in one.qualifiers)
+        object_key = ("entity", one.object.id) if isinstance(one.object, condgraph.Entity) else one.object
+        return one.subject.id, one.predicate, object_key, frozenset((k, getattr(v, "id", v)) for k, v in one.qualifiers)
 
     conflicts = graph.conflicts(*predicates, limit=None, **options)
     result = {(frozenset(map(key, conflict.statements)), conflict.certain) for conflict in conflicts}

@@ -65,4 +65,4 @@ def _properties(text: str | None) -> Iterator[tuple[str, list[str | Quantity]]]:
         if value.isdigit():
             yield key, [Quantity(int(value))]
         else:
-            yield key, [one[1:-1] for one in re.findall(_TEXT, value)]
+            yield key, [text_with_quotes[1:-1] for text_with_quotes in re.findall(_TEXT, value)]

@@ -99,67 +99,67 @@ class _Maker:
         return self.give(f"Filter{kind}", self.pick.one(self.words.attributes), *self.typed(kind), takes=[entities])
 
     def facts(self, depth: int) -> int:
-        way = self.pick.below(3)
-        if way == 1:
+        kind_of_step = self.pick.below(3)
+        if kind_of_step == 1:
             return self.filtered(depth)
-        if way == 0 or depth <= 0:
+        if kind_of_step == 0 or depth <= 0:
             operand = self.a_set(depth - 1)
             return self.give("Relate", self.pick.one(self.words.relations), self.pick.one(("forward", "backward")), takes=[operand])
         kind, operand = self.pick.one(KINDS), self.facts(depth - 1)
         return self.give(f"QFilter{kind}", self.pick.one(self.words.qualifiers), *self.typed(kind), takes=[operand])
 
     def a_set(self, depth: int) -> int:
-        way = self.pick.below(2 if depth <= 0 else 8)
-        if way == 0:
+        kind_of_step = self.pick.below(2 if depth <= 0 else 8)
+        if kind_of_step == 0:
             return self.give("Find", self.pick.one(self.words.names))
-        if way == 1:
+        if kind_of_step == 1:
             return self.give("FindAll")
-        if way == 2:
+        if kind_of_step == 2:
             operand = self.a_set(depth - 1)
             return self.give("FilterConcept", self.pick.one(self.words.names), takes=[operand])
-        if way == 3:
+        if kind_of_step == 3:
             operands = [self.a_set(depth - 1), self.a_set(depth - 1)]
             return self.give(self.pick.one(("And", "Or", "Except")), takes=operands)
         return self.facts(depth)
 
     def a_bag(self, depth: int) -> int:
-        way, pick, words = self.pick.below(6), self.pick, self.words
+        kind_of_step, pick, words = self.pick.below(6), self.pick, self.words
         operands = [self.a_set(depth)]
-        if way == 0:
+        if kind_of_step == 0:
             return self.give("QueryName", takes=operands)
-        if way == 1:
+        if kind_of_step == 1:
             return self.give("QueryAttr", pick.one(words.attributes), takes=operands)
-        if way == 2:
+        if kind_of_step == 2:
             text = self.value()
             return self.give(
                 "QueryAttrUnderCondition", pick.one(words.attributes), pick.one(words.qualifiers), text, takes=operands
             )
-        if way == 3:
+        if kind_of_step == 3:
             text = self.value()
             return self.give("QueryAttrQualifier", pick.one(words.attributes), text, pick.one(words.qualifiers), takes=operands)
         operands.append(self.a_set(depth))
-        if way == 4:
+        if kind_of_step == 4:
             return self.give("QueryRelation", takes=operands)
         return self.give("QueryRelationQualifier", pick.one(words.relations), pick.one(words.qualifiers), takes=operands)
 
     def whole(self, depth: int) -> None:
-        way, pick = self.pick.below(7), self.pick
+        kind_of_step, pick = self.pick.below(7), self.pick
         if self.slips and pick.below(4) == 0:
             # An operand of a sort that the function does not take.
             function, texts = pick.one((("Count", ()), ("QueryName", ()), ("QFilterStr", ("place", "b")), ("QueryAttr", ("size",))))
             operand = self.a_bag(depth)
             self.give(function, *texts, takes=[operand])
-        elif way == 0:
+        elif kind_of_step == 0:
             self.give("Count", takes=[self.a_set(depth)])
-        elif way == 1:
+        elif kind_of_step == 1:
             operands = [self.a_set(depth), self.a_set(depth)]
             self.give("SelectBetween", pick.one(self.words.attributes), pick.one(("greater", "less")), takes=operands)
-        elif way == 2:
+        elif kind_of_step == 2:
             self.give("SelectAmong", pick.one(self.words.attributes), pick.one(("largest", "smallest")), takes=[self.a_set(depth)])
-        elif way == 3:
+        elif kind_of_step == 3:
             kind, operand = pick.one(KINDS), self.a_bag(depth)
             self.give(f"Verify{kind}", *self.typed(kind), takes=[operand])
-        elif way == 4:
+        elif kind_of_step == 4:
             self.a_set(depth)
         else:
             self.a_bag(depth)

@@ -25,26 +25,26 @@ def value_of(cell: Any) -> Any:
 def item_of(fact: Fact) -> Statement | Member:
     if fact[0] == "member":
         return Member(fact[1], fact[2])
-    _, subject, predicate, thing, pairs = fact
-    return Statement(subject, predicate, value_of(thing), tuple((key, value_of(value)) for key, value in pairs))
+    _, subject, predicate, object_, pairs = fact
+    return Statement(subject, predicate, value_of(object_), tuple((key, value_of(value)) for key, value in pairs))
 
 
 def frozen(fact: Any) -> Fact:
     """Return a fact from JSON as a hashable tuple."""
     if fact[0] == "member":
         return tuple(fact)
-    kind, subject, predicate, thing, pairs = fact
-    return kind, subject, predicate, tuple(thing), tuple(sorted((key, tuple(cell)) for key, cell in pairs))
+    kind, subject, predicate, object_, pairs = fact
+    return kind, subject, predicate, tuple(object_), tuple(sorted((key, tuple(cell)) for key, cell in pairs))
 
 
 def a_fact(dice: random.Random) -> Fact:
     if dice.random() < 0.1:
         return "member", dice.choice(ENTITIES), dice.choice(["c1", "c2"])
     if dice.random() < 0.5:
-        predicate, thing = dice.choice(RELATIONS), ("ref", dice.choice(ENTITIES))
+        predicate, object_ = dice.choice(RELATIONS), ("ref", dice.choice(ENTITIES))
     else:
         predicate = dice.choice(ATTRIBUTES)
-        thing = {
+        object_ = {
             "height": ("number", dice.randrange(4)), "says": ("text", dice.choice(["a", "b ü", "it's"])),
             "born": ("year", dice.randrange(1990, 1994)),
         }[predicate]  # fmt: skip
@@ -54,7 +54,7 @@ def a_fact(dice: random.Random) -> Fact:
         ("text", dice.choice("xy")),
     ]
     pairs = [(KEYS[at], cells[at]) for at in dice.sample(range(3), dice.choice([0, 0, 0, 1, 2]))]
-    return frozen(("statement", dice.choice(ENTITIES), predicate, thing, pairs))
+    return frozen(("statement", dice.choice(ENTITIES), predicate, object_, pairs))
 
 
 class Model:
@@ -215,12 +215,12 @@ def asked(graph: Any, model: Model, dice: random.Random) -> str:
     """Run a random program; describe how its answer differs from the model's, or return an empty text."""
     facts, names = model.facts(), model.names()
     fact = dice.choice([item for item in sorted(facts, key=repr) if item[0] == "statement"])
-    _, subject, predicate, thing, _ = fact
+    _, subject, predicate, object_, _ = fact
     subject_name = names.get(subject, subject)
     matching = [
         item for item in facts if item[0] == "statement" and names.get(item[1], item[1]) == subject_name and item[2] == predicate
     ]
-    if thing[0] == "ref":
+    if object_[0] == "ref":
         program = f"Find({subject_name}) Relate({predicate}, forward) QueryName()"
         expected = sorted({(item[3][1]) for item in matching})
         expected = sorted(names.get(item, item) for item in expected)
@@ -228,7 +228,7 @@ def asked(graph: Any, model: Model, dice: random.Random) -> str:
         program = f"Find({subject_name}) QueryAttr({predicate})"
         expected = sorted({str(item[3][1]) for item in matching})
     actual = sorted(graph.kopl(program).texts)
-    if thing[0] != "ref":
+    if object_[0] != "ref":
         actual = sorted(set(actual))
     return "" if actual == expected else f"{program}: {actual}, not {expected}"
 

@@ -31,8 +31,8 @@ def counts(statement: Statement, time: Time, certain: bool) -> bool:
         starts = ends = stated("point in time")
     if not starts and not ends:
         return True
-    first = None if not starts or UNKNOWN in starts else min(one.start for one in starts)
-    last = None if not ends or UNKNOWN in ends else max(one.end for one in ends)
+    first = None if not starts or UNKNOWN in starts else min(period.start for period in starts)
+    last = None if not ends or UNKNOWN in ends else max(period.end for period in ends)
     if certain:
         return first is not None and last is not None and first <= time.start and last >= time.end
     return (first is None or first < time.end) and (last is None or last > time.start)

@@ -145,13 +145,13 @@ class Asking:
         return Question("table", f"FindAll() FilterConcept({table.name})", f"{where} group by {key.path} show {ours} as s", sql)
 
     def _order(self, clause: str, sql: str, columns: Sequence[tuple[str, str]]) -> tuple[str, str]:
-        ours, theirs = [], []
+        in_clause, in_sql = [], []
         for expression, position in columns:
             descending = self.some.random() < 0.5
-            ours.append(f"{expression} desc" if descending else expression)
-            theirs.append(f"{position} {'DESC' if descending else 'ASC'} NULLS LAST")
-        clause += " order by " + ", ".join(ours)
-        sql += " ORDER BY " + ", ".join(theirs)
+            in_clause.append(f"{expression} desc" if descending else expression)
+            in_sql.append(f"{position} {'DESC' if descending else 'ASC'} NULLS LAST")
+        clause += " order by " + ", ".join(in_clause)
+        sql += " ORDER BY " + ", ".join(in_sql)
         if self.some.random() < 0.5:
             number, offset = self.some.randint(1, 12), self.some.choice((0, 0, 3))
             clause += f" limit {number} offset {offset}"
@@ -197,23 +197,23 @@ class Asking:
             return "", ""
         tests = [self._test(self.some.choice(ways)) for _ in range(self.some.choice((1, 1, 2)))]
         word = self.some.choice(("and", "or"))
-        ours, theirs = f" {word} ".join([one for one, _ in tests]), f" {word} ".join([one for _, one in tests])
-        return f"where {ours}", f"WHERE {theirs}"
+        in_clause, in_sql = f" {word} ".join([test for test, _ in tests]), f" {word} ".join([test for _, test in tests])
+        return f"where {in_clause}", f"WHERE {in_sql}"
 
     def _test(self, way: _Way) -> tuple[str, str]:
         if way.column.kind == "text" and self.some.random() < 0.3:
             return self._part(way)
         if self.some.random() < 0.15:
             values = [self._value(way.column) for _ in range(3)]
-            ours = ", ".join([self._ours(way.column, one) for one in values])
-            return f"{way.path} in ({ours})", f"coalesce({way.sql} IN ({', '.join(map(literal, values))}), false)"
+            in_clause = ", ".join([self._ours(way.column, cell) for cell in values])
+            return f"{way.path} in ({in_clause})", f"coalesce({way.sql} IN ({', '.join(map(literal, values))}), false)"
         if self.some.random() < 0.15:
             negation = self.some.choice(("", "not "))
             return f"{way.path} is {negation}null", f"{way.sql} IS {negation}NULL"
         value = self._value(way.column)
         op = self.some.choice(("=", "!=") if isinstance(value, str) else TESTS)
-        ours, theirs = f"{way.path} {op} {self._ours(way.column, value)}", f"coalesce({way.sql} {op} {literal(value)}, false)"
-        return (f"not {ours}", f"NOT {theirs}") if self.some.random() < 0.15 else (ours, theirs)
+        in_clause, in_sql = f"{way.path} {op} {self._ours(way.column, value)}", f"coalesce({way.sql} {op} {literal(value)}, false)"
+        return (f"not {in_clause}", f"NOT {in_sql}") if self.some.random() < 0.15 else (in_clause, in_sql)
 
     def _part(self, way: _Way) -> tuple[str, str]:
         """Return a test of a part of a text."""
