@@ -921,7 +921,7 @@ def _bounds(node: Any, program: Program) -> Iterator[Candidate]:
             best = lookup.values(alg.Extreme(beyond, direction), 1)
             nearest_values += [(beyond, direction, satisfied, limit, value) for value in best if isinstance(value, Quantity | Time)]
         if not nearest_values and isinstance(comparison.value, Time):
-            # Times that overlap the one of the condition are on neither side of it.
+            # Times that overlap the condition's time are neither before nor after it: propose the extremes of all times.
             for limit, direction, satisfied in _NEAREST.get(comparison.operator, ()):
                 best = lookup.values(alg.Extreme(values, direction), 1)
                 nearest_values += [(values, direction, satisfied, limit, value) for value in best if isinstance(value, Time)]
