@@ -143,8 +143,8 @@ def test_a_torn_record_is_ignored_and_a_damaged_one_is_an_error(tmp_path):
     log.write_bytes(whole[:-3])
     again = condgraph.open(tmp_path)
     assert population(again) == ["1", "134000"]
-    assert any("not finished" in note for note in again.status().notes)
-    assert any("not finished" in warning for warning in again.add("Bern", "population", 3).warnings)
+    assert any("unfinished change" in note for note in again.status().notes)
+    assert any("unfinished change" in warning for warning in again.add("Bern", "population", 3).warnings)
     assert population(condgraph.open(tmp_path)) == ["1", "134000", "3"]
     log.write_bytes(whole.replace(b'"n":1', b'"n":7'))
     with pytest.raises(StoreDamagedError):
