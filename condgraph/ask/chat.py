@@ -390,8 +390,8 @@ def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) ->
         parts: dict[str, Asked] = {}
         turn_parts = turn.parts or (turn,)
         for number, part in enumerate(turn_parts, start=1):
-            part_limit_ = limit if number == len(turn_parts) else part_limit(limit)
-            parts[f"ANSWER{number}"] = _run_again(graph, part, result, parts, choose, part_limit_)
+            own_limit = limit if number == len(turn_parts) else part_limit(limit)
+            parts[f"ANSWER{number}"] = _run_again(graph, part, result, parts, choose, own_limit)
         last = parts[f"ANSWER{len(parts)}"]
         if turn.parts:
             mentions = mentions_in(turn.question, known)

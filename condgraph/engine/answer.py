@@ -147,8 +147,8 @@ def labels_of_table(table: Sequence[tuple[Any, ...]], texts: Sequence[Sequence[s
     """Return the texts of rows by name, from the result of `labels_plan`."""
     wanted = frozenset(names)
     return {
-        row.name: row_texts_[1]
-        for (row, value), row_texts_ in zip(table, texts, strict=True)
+        row.name: texts_of_row[1]
+        for (row, value), texts_of_row in zip(table, texts, strict=True)
         if value is not None and isinstance(row, Entity) and row.name in wanted and _is_row(row, row.name)
     }
 
@@ -331,10 +331,10 @@ def columns_of(plan: Node) -> tuple[str, ...]:
 
 def flat(values: Sequence[Any]) -> list[Any]:
     """Return all values of rows, with values listed in cells one by one."""
-    values_: list[Any] = []
+    flat_values: list[Any] = []
     for value in values:
-        values_.extend(flat(value) if isinstance(value, tuple) else [value])
-    return values_
+        flat_values.extend(flat(value) if isinstance(value, tuple) else [value])
+    return flat_values
 
 
 def entities_of(values: Sequence[Row]) -> list[Entity]:
@@ -360,7 +360,7 @@ def typed_rows(names: Sequence[str], columns: Sequence[Column], shown_as: Callab
     kinds = {"float": "double", "int": "int64", "list": "list", "text": "string"}
     numbers = [column.numbers() for column in columns]
     cells = [[] if column_numbers else column.cells() for column, column_numbers in zip(columns, numbers, strict=True)]
-    texts = shown_as(names_in(cell.value for cells_ in cells for cell in watched(cells_) if cell is not None))
+    texts = shown_as(names_in(cell.value for row_cells in cells for cell in watched(row_cells) if cell is not None))
     result: Typed = {}
     for name, column, has_numbers, column_cells in zip(names, columns, numbers, cells, strict=True):
         if has_numbers is None:
@@ -860,11 +860,11 @@ class Answer(Tabular):
         """What a user should know: values that were ignored, cut or normalised; for an empty answer, the step that
         emptied it.
         """
-        warnings_ = [*self._warnings, *self._noticed()]
+        messages = [*self._warnings, *self._noticed()]
         values, _ = self._outcome()
         if self._cut:
-            warnings_.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
-        return [shortened(warning) for warning in [*warnings_, *self._emptied(values), *self._contradicted()]]
+            messages.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
+        return [shortened(warning) for warning in [*messages, *self._emptied(values), *self._contradicted()]]
 
     @property
     def substitutions(self) -> list[Substitution]:
@@ -889,12 +889,12 @@ class Answer(Tabular):
 
     def _emptied(self, values: list[Any]) -> list[str]:
         """Return warnings why the answer is empty, or about counts and sums of nothing in it."""
-        warnings_ = []
+        messages = []
         if not values and not self._cut:
             explanation = self._why_empty()
-            warnings_.append("the answer is empty: " + "; ".join(explanation.lines()))
-        warnings_.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, self._sizes))
-        return warnings_
+            messages.append("the answer is empty: " + "; ".join(explanation.lines()))
+        messages.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, self._sizes))
+        return messages
 
     def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:
         """Explain why the answer is empty: the first step that left nothing, and the smallest changes that give a

@@ -77,7 +77,7 @@ def lost(node: Node, before: Sequence[int]) -> str | None:
             return "it leaves no row"
         return "the list is empty or null" + ("" if before[0] == 1 else f" in all of {rows}")
     if isinstance(node, solutions.Join | solutions.SemiJoin):
-        shared = [name for name_ in node.left.variables if name_ in node.right.variables and (name := variable(name_))]
+        shared = [name for column in node.left.variables if column in node.right.variables and (name := variable(column))]
         same = f" with the same {', '.join(shared)}" if shared else " that go together"
         return f"{' and '.join(f'{size:,}' for size in before)} rows have none{same}"
     return f"nothing is left of {rows}"

@@ -234,10 +234,10 @@ class _Times:
         spans = np.zeros(count, bool)
         for name in (START_TIME, END_TIME):
             spans[stated[name][0]] = True
-        owner, qualifiers_ = stated[START_TIME]
-        np.minimum.at(latest_start, owner, b.take(qualifiers_) - 1)
-        owner, qualifiers_ = stated[END_TIME]
-        np.maximum.at(earliest_end, owner, a.take(qualifiers_))
+        owner, owned = stated[START_TIME]
+        np.minimum.at(latest_start, owner, b.take(owned) - 1)
+        owner, owned = stated[END_TIME]
+        np.maximum.at(earliest_end, owner, a.take(owned))
         exact = self.dated & ~spans
         # Points in time, and times under other declared names, hold throughout.
         latest_start[exact] = np.where(self.first[exact] > _EARLIEST, self.first[exact], _LATEST)
@@ -428,20 +428,20 @@ class Conflicts(Sequence[Conflict]):
         """
         return [
             {
-                "subject": conflict_.subject,
-                "predicate": conflict_.predicate,
-                "certain": conflict_.certain,
+                "subject": item.subject,
+                "predicate": item.predicate,
+                "certain": item.certain,
                 "statements": [
                     {
                         "object": side.object,
                         "qualifiers": [list(qualifier) for qualifier in side.qualifiers],
                         "sources": [{"name": source.name, "row": row} for source, row in side.sources],
-                        "preferred": side is conflict_.preferred,
+                        "preferred": side is item.preferred,
                     }
-                    for side in conflict_.statements
+                    for side in item.statements
                 ],
             }
-            for conflict_ in self
+            for item in self
         ]
 
 
@@ -559,9 +559,9 @@ def _resolved(snapshot: Snapshot, declared: SingleValued) -> Resolved:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
     result = Snapshot.of(*lay_out(Builder(snapshot, stays=is_kept)), snapshot.further)
-    result_ = Resolved(result, decided, int((~is_kept).sum()))
-    result.schema.kept["decided"] = result_
-    return result_
+    resolved_snapshot = Resolved(result, decided, int((~is_kept).sum()))
+    result.schema.kept["decided"] = resolved_snapshot
+    return resolved_snapshot
 
 
 # -- answers -----------------------------------------------------------------------------------------

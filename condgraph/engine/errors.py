@@ -128,8 +128,8 @@ class CondgraphError(Exception):
 
         package = str(Path(__file__).parents[1])
         user_frames = takewhile(lambda frame: not frame.filename.startswith(package), extract_tb(self.__traceback__))
-        frame_ = next((frame for frame in reversed([*user_frames]) if "/IPython/" not in frame.filename), None)
-        location = [] if frame_ is None or not frame_.line else [f"line {frame_.lineno}: {frame_.line}", ""]
+        user_frame = next((frame for frame in reversed([*user_frames]) if "/IPython/" not in frame.filename), None)
+        location = [] if user_frame is None or not user_frame.line else [f"line {user_frame.lineno}: {user_frame.line}", ""]
         return [*location, f"{type(self).__name__}: {self}"]
 
 

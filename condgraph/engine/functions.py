@@ -254,12 +254,12 @@ def difference(arguments: Sequence[operands.Operand], options: operands.Options)
     single bag of two.
     """
     if len(arguments) == 1:
-        measures_ = arguments[0].measures("difference")
-        if len(measures_) == 1 and isinstance(measures_[0], values.Time) and measures_[0].precision is values.Precision.SPAN:
+        measured = arguments[0].measures("difference")
+        if len(measured) == 1 and isinstance(measured[0], values.Time) and measured[0].precision is values.Precision.SPAN:
             return duration(arguments, options)
-        if len(measures_) != 2:
-            raise operands.Inapplicable(f"difference takes two values, not {len(measures_)}")
-        a, b = measures_
+        if len(measured) != 2:
+            raise operands.Inapplicable(f"difference takes two values, not {len(measured)}")
+        a, b = measured
         options = {**options, "absolute": "true"}
     else:
         a, b = (operand.measure("difference") for operand in arguments)
@@ -312,13 +312,13 @@ def duration(arguments: Sequence[operands.Operand], options: operands.Options) -
         if isinstance(a, values.Time) and isinstance(b, values.Time):
             return [time_between(a, b, options)]
         return difference(arguments, options)
-    measures_ = arguments[0].measures("duration")
-    if len(measures_) == 2 and not any(
-        isinstance(value, values.Time) and value.precision is values.Precision.SPAN for value in measures_
+    measured = arguments[0].measures("duration")
+    if len(measured) == 2 and not any(
+        isinstance(value, values.Time) and value.precision is values.Precision.SPAN for value in measured
     ):
         # A start and an end; for two intervals return the length of each.
         return difference(arguments, options)
-    return [long_of(value, options) for value in watched(measures_)]
+    return [long_of(value, options) for value in watched(measured)]
 
 
 def long_of(value: operands.Measure, options: operands.Options) -> values.Quantity:

@@ -73,10 +73,10 @@ def content_digest(snapshot: Snapshot) -> str:
         return known
 
     def raw_texts(part: slice) -> Any:
-        raws_ = np.full(part.stop - part.start, -1, np.int32)
+        part_raws = np.full(part.stop - part.start, -1, np.int32)
         if len(raws) and part.stop > first:
-            raws_[max(first - part.start, 0) :] = raws[max(part.start - first, 0) : part.stop - first]
-        return raws_
+            part_raws[max(first - part.start, 0) :] = raws[max(part.start - first, 0) : part.stop - first]
+        return part_raws
 
     def add(length: int, *columns: Callable[[slice], Any]) -> None:
         """Add columns to the digest, given functions that return their parts."""
@@ -113,8 +113,8 @@ def content_digest(snapshot: Snapshot) -> str:
     declared = named("dec.e", ids), named("dec.src", sources), named("dec.name", texts)
     add(len(get("dec.e")), *declared, get("dec.kind").__getitem__, get("dec.row").__getitem__)
     for number in range(len(sources)):
-        source_ = snapshot.source_of(number)
-        digest.update(repr((source_.name, source_.location, source_.format, source_.content)).encode("utf-8", "surrogatepass"))
+        origin = snapshot.source_of(number)
+        digest.update(repr((origin.name, origin.location, origin.format, origin.content)).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 

@@ -23,8 +23,8 @@ class Substitution(str):
 
     def __new__(cls, kind: str, name: str, used: Sequence[str], others: Sequence[str] = (), why: str = "the nearest name") -> Self:
         """Create the warning; `kind` is the kind of name."""
-        listed = " or ".join(repr(shortened(name_, 100)) for name_ in used[:_SHOWN])
-        alternatives = ", ".join(repr(shortened(name_, 100)) for name_ in others[:_SHOWN])
+        listed = " or ".join(repr(shortened(listed_name, 100)) for listed_name in used[:_SHOWN])
+        alternatives = ", ".join(repr(shortened(listed_name, 100)) for listed_name in others[:_SHOWN])
         text = f"{kind} {shortened(name, 100)!r} is not in the graph and is read as {listed}, {why}"
         result = super().__new__(cls, text + (f"; it may also be {alternatives}" if alternatives else ""))
         result.name, result.used, result.others = name, tuple(used), tuple(others)

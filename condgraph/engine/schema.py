@@ -63,11 +63,11 @@ def telling_columns(snapshot: Snapshot) -> dict[str, str]:
     best: dict[int, tuple[tuple[bool, int], str]] = {}
     for predicate in range(len(offsets) - 1):
         low, high = offsets[predicate : predicate + 2].tolist()
-        owners_ = subjects[low:high]
-        texts = (kinds[low:high] == Kind.TEXT) & (places.take(owners_) >= 0) & (numbers.take(owners_) <= _LOOKED_AT)
+        run_owners = subjects[low:high]
+        texts = (kinds[low:high] == Kind.TEXT) & (places.take(run_owners) >= 0) & (numbers.take(run_owners) <= _LOOKED_AT)
         if not texts.any():
             continue
-        owners, text_numbers = places.take(owners_[texts]), refs[low:high][texts]
+        owners, text_numbers = places.take(run_owners[texts]), refs[low:high][texts]
         column = snapshot.predicate_name(predicate)
         for source in np.unique(owners).tolist():
             if source not in named:
@@ -229,7 +229,7 @@ class Schema:
     @cached_property
     def _labels(self) -> list[int]:
         """The predicates whose texts are alternative labels."""
-        terms = [loads(self._snapshot.source_of(number_).terms) for number_ in range(len(self._snapshot.arrays.get("src.name")))]
+        terms = [loads(self._snapshot.source_of(source).terms) for source in range(len(self._snapshot.arrays.get("src.name")))]
         names = {
             name for source_terms in terms for name, property_ in source_terms.predicates.items() if property_.iri in ALTERNATIVE
         }

@@ -173,8 +173,8 @@ class _Referring(dict[type, tuple[str, ...]]):
     """
 
     def __missing__(self, cls: Any) -> tuple[str, ...]:
-        fields_ = self[cls] = _holding(cls, (Node, Condition, Parameter))
-        return fields_
+        node_fields = self[cls] = _holding(cls, (Node, Condition, Parameter))
+        return node_fields
 
 
 _REFERRING: Final = _Referring()

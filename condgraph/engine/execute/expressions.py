@@ -194,26 +194,26 @@ class Compiler:
         item, items = self(e.item), self(e.items)
         known = e.items.value if isinstance(e.items, ex.Constant) and type(e.items.value) is list else []
         # Texts and numbers are looked up in a long list.
-        texts, numbers = ({item_ for item_ in known if type(item_) in kinds} for kinds in ({str}, NUMBERS))
+        texts, numbers = ({element for element in known if type(element) in kinds} for kinds in ({str}, NUMBERS))
         quick: dict[type, set[Any]] = {str: texts, **dict.fromkeys(NUMBERS, numbers)} if len(known) > _FEW else {}
-        unindexed = [item_ for item_ in known if type(item_) not in quick]
+        unindexed = [element for element in known if type(element) not in quick]
 
         def contains(row: Sequence[Any]) -> bool | None:
-            value, items_ = item(row), items(row)
-            if items_ is None:
+            value, elements = item(row), items(row)
+            if elements is None:
                 return None
             if (keys := quick.get(type(value))) is not None and value == value:
                 if value in keys:
                     return True
-                items_ = unindexed
-            if type(items_) is not list:
-                raise no_operator("IN", items_)
+                elements = unindexed
+            if type(elements) is not list:
+                raise no_operator("IN", elements)
             result: bool | None = False
-            for candidate in items_:
-                result_of_equal = equal(value, candidate)
-                if result_of_equal:
+            for candidate in elements:
+                is_same = equal(value, candidate)
+                if is_same:
                     return True
-                if result_of_equal is None:
+                if is_same is None:
                     result = None
             return result
 

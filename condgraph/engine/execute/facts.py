@@ -94,8 +94,8 @@ def intersect_of(run: Run, node: alg.Intersect) -> Numbers:
     # A program may contain the same set a thousand times.
     parts = {id(part): part for part in map(run.entities, node.parts)}
     result, *larger = sorted(parts.values(), key=len)
-    for part_ in watched(larger, 64):
-        result = result[run.among(result, part_)]
+    for chunk in watched(larger, 64):
+        result = result[run.among(result, chunk)]
     return result
 
 

@@ -68,7 +68,7 @@ class Column:
         if has_value.all():
             return list(self.series.cells(self.at))
         known = iter(self.series.cells(self.at[has_value]))
-        return [next(known) if known_ else None for known_ in watched(has_value.tolist())]
+        return [next(known) if is_known else None for is_known in watched(has_value.tolist())]
 
 
 class Grid:

@@ -120,12 +120,12 @@ class NamedEntities:
         for test, missed in self._missed.values():
             if missed is None or test.operator != "=":
                 continue
-            names = list(dict.fromkeys([str(name_) for name_ in test.readings if isinstance(name_, str)]))
+            names = list(dict.fromkeys([str(word) for word in test.readings if isinstance(word, str)]))
             names = names or [number for number in map(_whole, test.readings) if number is not None]
-            similar = [name for name_ in names[:3] for name in nearest(name_, sorted(missed), most=3)]
+            similar = [name for word in names[:3] for name in nearest(word, sorted(missed), most=3)]
             nearest_names = ", ".join([repr(shortened(name, 60)) for name in dict.fromkeys(similar)])
             nearest_names = f"; nearest: {nearest_names}" if nearest_names else ""
-            wanted = " or ".join([repr(shortened(name_, 60)) for name_ in names[:3]]) + (" or others" if len(names) > 3 else "")
+            wanted = " or ".join([repr(shortened(word, 60)) for word in names[:3]]) + (" or others" if len(names) > 3 else "")
             self._run.warn(f"{column(test.of)}: nothing has {wanted} for its name or key{nearest_names}")
 
 
@@ -278,24 +278,24 @@ def _measured(run: Run, ways: GroupRows, bindings: Bindings, measure: Measure, s
         first, items_of_binding = first_of_each(bindings.row * (1 << 32) + (base.by if shared else 0))
     else:
         first = items_of_binding = np.arange(len(bindings.row))
-    values_ = ways.found(of, PathEnds(np.arange(len(first)), base.at.take(first), base.by.take(first)), shared)
+    ends = ways.found(of, PathEnds(np.arange(len(first)), base.at.take(first), base.by.take(first)), shared)
     items = items_of_binding.take(place)
     if len(first) < len(bindings.row):
         order = in_order((group, items))
         # Each once, in order of appearance.
         order = np.sort(order[changed(group.take(order), items.take(order))])
         group, items = group.take(order), items.take(order)
-    if len(values_.of) == len(first) and (values_.of == np.arange(len(first))).all():
-        values = values_.at.take(items)
+    if len(ends.of) == len(first) and (ends.of == np.arange(len(first))).all():
+        values = ends.at.take(items)
     else:
-        low, sizes = (part.take(items) for part in runs(values_.of, len(first)))
-        values, group, items = values_.at.take(ranges(low, low + sizes)), group.repeat(sizes), items.repeat(sizes)
+        low, sizes = (part.take(items) for part in runs(ends.of, len(first)))
+        values, group, items = ends.at.take(ranges(low, low + sizes)), group.repeat(sizes), items.repeat(sizes)
     if measure.function not in ("top", "bottom"):
-        return aggregate.of_groups(size, group, values, values_.series)
+        return aggregate.of_groups(size, group, values, ends.series)
     order = in_order((group,))
     group, items, values = group.take(order), items.take(order), values.take(order)
     entities = list(map(run.snapshot.entity, watched(ways.rows.take(bindings.row.take(first).take(items)).tolist())))
-    cells = list(zip([Cell(entity, entity.name) for entity in entities], values_.series.cells(values), strict=True))
+    cells = list(zip([Cell(entity, entity.name) for entity in entities], ends.series.cells(values), strict=True))
     best_cells = [aggregate.best(cells[low:high]) for low, high in watched(bounds_of(group, size))]
     aggregate.warn()
     return Column.of(best_cells)
@@ -483,7 +483,7 @@ def _competing_ranks(column: Column, *, largest: bool) -> tuple[Places, Places, 
     competes = [winner.kind is None or group_of(cell.value) == group for cell in watched(cells)]
     section[known] = np.where(competes, 0, 1)
     for chosen, key in ((True, lambda cell: size_of(cell.value, largest=largest)), (False, order_of)):
-        positions = [at for at, competes_ in enumerate(competes) if competes_ is chosen]
+        positions = [at for at, flag in enumerate(competes) if flag is chosen]
         section_ranks = ranked(list(map(order_of if winner.kind is None else key, watched([cells[at] for at in positions]))))
         rank[np.flatnonzero(known).take(positions)] = section_ranks
     return section, rank, winner

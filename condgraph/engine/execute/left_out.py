@@ -18,7 +18,7 @@ def left_out(found: LeftOut, kind: Kind, unit: str, count: int, wanted: set[tupl
         # Texts of all forms compare as texts.
         unit = NO_UNIT
     if wanted and (kind, unit) not in wanted and kind is not Kind.UNKNOWN:
-        without_unit = kind is Kind.QUANTITY and unit == NO_UNIT and any(kind_ is kind for kind_, _ in wanted)
+        without_unit = kind is Kind.QUANTITY and unit == NO_UNIT and any(wanted_kind is kind for wanted_kind, _ in wanted)
         found[kind.name.lower() + (" without a unit" if without_unit else in_unit(unit)), _described(wanted)] += count
 
 

@@ -223,9 +223,9 @@ def _clipped(part: Part, cells: Cells, time: NDArray[Any], operator: str, low: I
         windows = [(int((high if operator == ">" else low).min()), OPEN_END)]
     outside: Mask = np.ones(len(start), bool)
     if operator == "!=":
-        for low_, high_ in zip(low.tolist(), high.tolist(), strict=True):
+        for interval_low, interval_high in zip(low.tolist(), high.tolist(), strict=True):
             check()
-            outside &= (end <= low_) | (start >= high_)
+            outside &= (end <= interval_low) | (start >= interval_high)
     parts: list[Part] = []
     for begin, stop in windows:
         check()
@@ -237,7 +237,7 @@ def _clipped(part: Part, cells: Cells, time: NDArray[Any], operator: str, low: I
         if len(cut):
             first, last = first[cut], last[cut]
             parts.append(_intervals(part, cut, first, last, span_precision(first, last)))
-    return [part_ for part_ in parts if len(part_.ids)]
+    return [piece for piece in parts if len(piece.ids)]
 
 
 def _intervals(part: Part, of: NDArray[np.int64], start: Ints, end: Ints, precision: NDArray[Any]) -> Part:

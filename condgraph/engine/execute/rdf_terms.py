@@ -32,11 +32,11 @@ def iri(term: Any) -> str:
 
 def value(term: Any) -> Any:
     """`pred:value`: the number of a quantity, as a double stores it, or a text."""
-    value_ = _value(term)
-    if not isinstance(value_, Quantity):
-        return str(value_) if isinstance(value_, str) else None
-    double = nearest_double(value_.number)
-    return value_.number if double == value_.number else double
+    own_value = _value(term)
+    if not isinstance(own_value, Quantity):
+        return str(own_value) if isinstance(own_value, str) else None
+    double = nearest_double(own_value.number)
+    return own_value.number if double == own_value.number else double
 
 
 def unit(term: Any) -> str | None:

@@ -128,8 +128,8 @@ def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: RowE
         found.memberships.update(zip(members.tolist(), concepts.tolist(), strict=True))
     else:
         for concept in watched(np.unique(concepts).tolist(), 16):
-            members_ = distinct(members[concepts == concept], snapshot.entities)
-            _, stated, steps = put_under(snapshot, np.array([concept], np.int32), members_)
+            concept_members = distinct(members[concepts == concept], snapshot.entities)
+            _, stated, steps = put_under(snapshot, np.array([concept], np.int32), concept_members)
             found.memberships.update(stated)
             found.subclasses.update(steps)
     for place, numbers in ((part.member, members), (part.concept, concepts)):

@@ -545,8 +545,8 @@ def term_series(scope: Scope, column: Terms) -> Series:
             part_cells = [given_cell(scope, scope.terms[number]) for number in watched(distinct.tolist())]
         else:
             part_cells = term_series(scope, Terms(kind, distinct)).cells(np.arange(len(distinct)))
-        for place, number_ in watched(zip(positions.tolist(), inverse.tolist(), strict=True)):
-            cells[place] = part_cells[number_]
+        for place, index in watched(zip(positions.tolist(), inverse.tolist(), strict=True)):
+            cells[place] = part_cells[index]
     return ListSeries(cells)
 
 
@@ -605,8 +605,8 @@ def python_terms(scope: Scope, column: Terms) -> list[Any]:
             terms = [scope.terms[number] for number in watched(distinct.tolist())]
         else:
             terms = [_plain(value) for value in watched(Bag(scope, [Part(_BAGS[kind], distinct, distinct)]).values())]
-        for place, number_ in watched(zip(positions.tolist(), inverse.tolist(), strict=True)):
-            result[place] = terms[number_]
+        for place, index in watched(zip(positions.tolist(), inverse.tolist(), strict=True)):
+            result[place] = terms[index]
     return result
 
 

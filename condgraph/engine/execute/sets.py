@@ -665,8 +665,8 @@ def _one(snapshot: Snapshot, family: str, number: int) -> Any:
     if kind == 0 and not snapshot.formed:
         return texts[ref]
     if kind == 1 and ref < 0:
-        unit, value_ = cells.unit[number], float(cells.x[number])
-        return Quantity(int(value_) if value_.is_integer() else value_, texts[unit] if unit >= 0 else NO_UNIT)
+        unit, magnitude = cells.unit[number], float(cells.x[number])
+        return Quantity(int(magnitude) if magnitude.is_integer() else magnitude, texts[unit] if unit >= 0 else NO_UNIT)
     if kind == 2:
         return Time(cells.a[number], cells.b[number], _PRECISIONS[cells.precision[number]])
     value = snapshot.value(family, number)

@@ -328,8 +328,8 @@ class _Planner:
             named, name = self.snapshot.named, node.names[0]
             hole = self.holes.get(name)
             if hole is None:
-                constant_: list[int] = named(name).tolist()
-                return lambda known: constant_
+                entities: list[int] = named(name).tolist()
+                return lambda known: entities
             return lambda known: named(known[hole]).tolist()
         if isinstance(node, alg.EntitiesOf):
             rows, kinds = self.rows(node.of, {node.variable})
@@ -618,7 +618,7 @@ def _distinct(planner: _Planner, node: alg.DistinctRows, needed: set[str] | None
 
 def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
     make_input, kinds = planner.rows(node.of, None)
-    if any(order_.variable not in kinds for order_ in node.by) or list(kinds) != list(node.of.variables):
+    if any(row_order.variable not in kinds for row_order in node.by) or list(kinds) != list(node.of.variables):
         raise _Unsuited
     # Copies of a column, and columns ordered by, need not break ties.
     unordered = {planner.same.get(name, name): name for name in kinds}
@@ -723,8 +723,8 @@ def _counted(of: _Make, key: str | None, names: list[str], kinds: _Kinds) -> _Ma
         values = columns[key]
         keys = _keys(values, kinds[key])
         counts: dict[Any, int] = {}
-        for key_ in keys:
-            counts[key_] = counts.get(key_, 0) + 1
+        for group_key in keys:
+            counts[group_key] = counts.get(group_key, 0) + 1
         key_values = list(counts) if keys is values else list(dict(zip(keys, values, strict=True)).values())
         numbers = list(counts.values())
         return len(numbers), {key: key_values, **dict.fromkeys(names, numbers)}

@@ -345,28 +345,28 @@ class Solver:
             sizes = high - low
             repeat = found_pairs if int(sizes.max(initial=0)) < 2 else found_pairs.repeat(sizes)
             at, targets = at.take(repeat), targets.take(repeat)
-            matches = [(edge_, reversed_, positions.take(repeat)) for edge_, reversed_, positions in matches]
+            matches = [(matched_edge, reversed_, positions.take(repeat)) for matched_edge, reversed_, positions in matches]
             matches.append((other, reverse, ranges(low, high)))
-        if self._only_counted(far, rows, [(edge_, reversed_) for edge_, reversed_, _ in matches]):
+        if self._only_counted(far, rows, [(matched_edge, reversed_) for matched_edge, reversed_, _ in matches]):
             first = np.flatnonzero(changed(at))
             return self._multiplied(rows.take(at.take(first)), np.diff(np.append(first, len(at))))
         # A variable that is not needed has no column; only its multiplicity counts.
         unasked = far is not None and self.needed is not None and not far.startswith("\0") and far not in self.needed
         if unasked and far not in rows.columns and all(far not in edge.variables for edge in self._left):
-            far = far if any(far in edge_.inner for edge_ in (edge, *(other for other, _ in others))) else None
+            far = far if any(far in matched_edge.inner for matched_edge in (edge, *(other for other, _ in others))) else None
         part = rows.take(at)
-        for edge_, reversed_, positions in matches:
-            if self._needs_statements(edge_):
-                statements = edge_.statements(edge_.index(reversed_).entries.take(positions))
-                part.columns[hidden(edge_.number)] = rowset.Terms(rowset.STATEMENT, statements)
+        for matched_edge, reversed_, positions in matches:
+            if self._needs_statements(matched_edge):
+                statements = matched_edge.statements(matched_edge.index(reversed_).entries.take(positions))
+                part.columns[hidden(matched_edge.number)] = rowset.Terms(rowset.STATEMENT, statements)
         if far is not None:
             relations = edge.family == "relation"
             terms = (
                 rowset.Terms(rowset.ENTITY, targets) if relations else edge.far_terms(index.entries.take(matches[0][2]), backward)
             )
             part = self._bind(part, far, terms)
-        for edge_, _, _ in matches:
-            part = self._about(part, edge_)
+        for matched_edge, _, _ in matches:
+            part = self._about(part, matched_edge)
         return part
 
     def _checked(self, rows: rowset.RowSet, edge: Edge, ends: dict[str, Numbers]) -> rowset.RowSet:

@@ -287,13 +287,13 @@ class Aggregate:
 
 def each_once(cells: Sequence[Cell]) -> list[Cell]:
     """Return each value once, with the first of its texts in order."""
-    cells_: dict[Any, Cell] = {}
+    distinct_cells: dict[Any, Cell] = {}
     for cell in some(cells):
         key = identity(cell.value)
-        previous = cells_.get(key)
+        previous = distinct_cells.get(key)
         if previous is None or cell.text < previous.text:
-            cells_[key] = cell
-    return list(cells_.values())
+            distinct_cells[key] = cell
+    return list(distinct_cells.values())
 
 
 #: Measures of all groups at once, for uniform values; they return None for others. Counts always work.

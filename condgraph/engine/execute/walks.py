@@ -259,10 +259,9 @@ def paths(run: Run, node: Path, *, seed: rowset.RowSet | None = None) -> tuple[r
     if node.mode == "ends":
         start_column, end_column = reached(steps, near, node.least, node.most)
     else:
-        walks_ = trails(steps, near, node.least, node.most, far, size) if node.mode == "trails" else None
-        if walks_ is None:
-            walks_ = shortest(steps, Steps(run, node, backward=not backward), near, far, node.least, node.most, size)
-        walks = walks_
+        walks = trails(steps, near, node.least, node.most, far, size) if node.mode == "trails" else None
+        if walks is None:
+            walks = shortest(steps, Steps(run, node, backward=not backward), near, far, node.least, node.most, size)
         start_column, end_column = walks.start, walks.end
     if backward:
         start_column, end_column = end_column, start_column

@@ -220,8 +220,8 @@ class _Rows:
             self._give(node.left, [] if shared else own)
             self._give(node.right, [] if isinstance(node, alg.MinusRows) else [node.left])
         elif isinstance(node, _THROUGH):
-            new_names_ = set(node.variables) - set(node.of.variables)
-            self._give(node.of, [item for item in own if new_names_.isdisjoint(item.variables)])
+            added_names = set(node.variables) - set(node.of.variables)
+            self._give(node.of, [item for item in own if added_names.isdisjoint(item.variables)])
         elif isinstance(node, alg.UnionAll):
             for part in node.parts:
                 self._give(part, own)
@@ -385,11 +385,11 @@ class _Rows:
             forward = {one != ("backward" if along else "forward") for one in directions if one != "either"}
             result = list[Unit]()
             for _ in range(node.most):
-                steps_ = [
+                scans = [
                     _from(steps, start, is_forward) for is_forward in ((True, False) if "either" in directions else sorted(forward))
                 ]
-                result += map(Unit, steps_)
-                start = alg.Union(tuple(map(alg.Reached, steps_))) if len(steps_) > 1 else alg.Reached(steps_[0])
+                result += map(Unit, scans)
+                start = alg.Union(tuple(map(alg.Reached, scans))) if len(scans) > 1 else alg.Reached(scans[0])
             return result
         return []
 

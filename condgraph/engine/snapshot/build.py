@@ -483,25 +483,25 @@ class Chunks:
 
     def _add_batch(self, batch: model.Batch, source: int) -> None:
         """Add the statements of a batch from this source."""
-        count_ = len(batch)
+        size = len(batch)
         self._flush()
-        sid = np.arange(self.statements, self.statements + count_, dtype=np.int32)
-        self.statements += count_
+        sid = np.arange(self.statements, self.statements + size, dtype=np.int32)
+        self.statements += size
         one_predicate = isinstance(batch.predicates, str)
         chunk: Chunk = {
             "sid": sid,
-            "p": np.full(count_, self.texts[batch.predicates], np.int32)  # type: ignore[index]
+            "p": np.full(size, self.texts[batch.predicates], np.int32)  # type: ignore[index]
             if one_predicate
             else self._numbers(self.texts, batch.predicates),
             "s": self._subjects(batch.subjects),
             "row": np.asarray(batch.rows, np.int32),
-            "src": np.full(count_, source, np.int32),
+            "src": np.full(size, source, np.int32),
         }
-        raw = np.full(count_, -1, np.int32)
+        raw = np.full(size, -1, np.int32)
         if isinstance(batch.raws, model.Raws):
             raw[batch.raws.at] = self._text_numbers(batch.raws.texts)
         elif batch.raws is not None:
-            differs = np.fromiter(map(is_not, batch.raws, repeat(None)), bool, count_)
+            differs = np.fromiter(map(is_not, batch.raws, repeat(None)), bool, size)
             raw[differs] = self._numbers(self.texts, [text for text in batch.raws if text is not None])
         objects = batch.objects
         if isinstance(objects, model.Values) or (isinstance(objects, model.Texts) and not objects.collapsed):
@@ -765,7 +765,7 @@ class Builder(Chunks):
         self._nobody = False
         if isinstance(item, model.Statement):
             self._source_at, row = numbers[0]
-            self._more.extend((self.statements, source, row_) for source, row_ in numbers[1:])
+            self._more.extend((self.statements, source, further_row) for source, further_row in numbers[1:])
             self._add((item if item.row == row else replace(item, row=row),))
         else:
             for self._source_at, row in numbers:

@@ -558,9 +558,9 @@ def _places(columns: Arrays) -> NDArray[Any]:
 
 def _from_rows(name: str, entities: int, columns: Arrays) -> NDArray[np.int32]:
     """Return the table (-1: none) or the row (0: none) of each entity."""
-    key, entities_ = columns["row.key"], columns["row.entity"]
+    key, row_entities = columns["row.key"], columns["row.entity"]
     result = np.full(entities, -1 if name == "ent.source" else 0, np.int32)
-    result[entities_] = key >> 32 if name == "ent.source" else key & (2**32 - 1)
+    result[row_entities] = key >> 32 if name == "ent.source" else key & (2**32 - 1)
     return result
 
 
@@ -729,7 +729,7 @@ def _by_python(
     places = np.arange(len(order)) if places is None else places
     text_numbers = order[places]
     group = np.cumsum(fresh[places]).tolist() if len(places) < len(order) else [0] * len(order)
-    texts = [(group_, text) for group_, text in zip(group, _cut(data, begins[text_numbers], lengths[text_numbers]), strict=True)]
+    texts = [(key, text) for key, text in zip(group, _cut(data, begins[text_numbers], lengths[text_numbers]), strict=True)]
     by_text = sorted(range(len(texts)), key=texts.__getitem__)
     order = order.copy()
     order[places] = text_numbers[by_text]

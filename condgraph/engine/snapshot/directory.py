@@ -178,7 +178,7 @@ def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about:
     """Write a new generation and make it current. The caller holds `writing(directory)`."""
     try:
         # Never a name that was used here before, so that a reader cannot mix two generations.
-        number = 1 + max((number_ for number_, _ in _generations(directory)), default=0)
+        number = 1 + max((existing for existing, _ in _generations(directory)), default=0)
         name = f"g{number:06d}"
         folder = directory / name
         folder.mkdir()

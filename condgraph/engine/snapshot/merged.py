@@ -670,8 +670,8 @@ class _Merge:
     def _references(self, family: str, places: Array | None) -> Array:
         """Return the texts and entities of cells by new numbers."""
         column, kinds = (
-            column_ if places is None else column_.take(places, mode="clip")
-            for column_ in (self.get(f"{family}.ref"), self.get(f"{family}.kind"))
+            cells if places is None else cells.take(places, mode="clip")
+            for cells in (self.get(f"{family}.ref"), self.get(f"{family}.kind"))
         )
         entity = kinds == Kind.ENTITY
         if not entity.any():

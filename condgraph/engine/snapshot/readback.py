@@ -274,13 +274,11 @@ def items(snapshot: Snapshot) -> Iterator[Source | Sourced]:
     names = [source.name for source in sources]
     all_declarations = declared(snapshot)
     for part in slices(len(all_declarations.e)):
-        declarations_ = all_declarations.take(part)
-        ids = snapshot.entity_id.take(declarations_.e)
-        idents, names_of = (
-            snapshot.texts.take(column) for column in (ids, np.where(declarations_.name < 0, ids, declarations_.name))
-        )
+        chunk = all_declarations.take(part)
+        ids = snapshot.entity_id.take(chunk.e)
+        idents, names_of = (snapshot.texts.take(column) for column in (ids, np.where(chunk.name < 0, ids, chunk.name)))
         for ident, name, source, kind, row in zip(
-            idents, names_of, declarations_.src.tolist(), declarations_.kind.tolist(), declarations_.row.tolist(), strict=True
+            idents, names_of, chunk.src.tolist(), chunk.kind.tolist(), chunk.row.tolist(), strict=True
         ):
             entity = Entity(ident, name, EntityKind(kind), max(row, 0))
             yield Sourced(entity, ((names[source], entity.row),) if source >= 0 else ())
@@ -352,8 +350,8 @@ def place_raws(snapshot: Snapshot, numbers: Numbers | None = None) -> dict[int, 
     else:
         low, high = (owners.searchsorted(numbers[snapshot.split(numbers) :], side=side) for side in ("left", "right"))
         attributes = ranges(low, high)
-    owners_ = owners[attributes] - first
-    first_raws = own[owners_] if len(own) else np.full(len(owners_), -1, np.int32)
+    chunk_owners = owners[attributes] - first
+    first_raws = own[chunk_owners] if len(own) else np.full(len(chunk_owners), -1, np.int32)
     result: dict[int, list[str | None]] = {}
     for owner in np.unique(owners[attributes[first_raws != raws[attributes]]]).tolist():
         low, high = np.searchsorted(owners, [owner, owner + 1])

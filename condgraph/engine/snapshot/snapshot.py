@@ -355,7 +355,7 @@ class Snapshot:
             result = offsets, (pairs & 0xFFFFFFFF).astype(np.int32)
             while (
                 self._ends
-                and sum(offsets_.nbytes + items_.nbytes for offsets_, items_ in [*self._ends.values(), result]) > _MOST_ENDS
+                and sum(starts.nbytes + entries.nbytes for starts, entries in [*self._ends.values(), result]) > _MOST_ENDS
             ):
                 self._ends.pop(next(iter(self._ends)), None)
             self._ends[predicates, backward] = result
@@ -417,7 +417,7 @@ class Snapshot:
                 runs = [(base, base + offsets[-1]) for base, offsets in families if len(offsets)]
             else:
                 numbers = sorted({number for name in predicates if (number := self.predicate(name)) >= 0})
-                runs = [(base + offsets[number_], base + offsets[number_ + 1]) for base, offsets in families for number_ in numbers]
+                runs = [(base + offsets[at], base + offsets[at + 1]) for base, offsets in families for at in numbers]
             result = [(low, high) for low, high in runs if low < high]
             make_room(self._runs)
             self._runs[predicates, relations, attributes] = result

@@ -107,9 +107,9 @@ class _Parser:
             self.fail(f"{self.text} is a parameter; a variable is written ?{self.text[1:]} in a query with parameters")
         if self.kind != "variable":
             self.fail(message)
-        variable_ = Variable(self.text[1:], self.span)
+        result = Variable(self.text[1:], self.span)
         self.next()
-        return variable_
+        return result
 
     def formula(self, depth: int) -> Formula:
         """Parse a formula; precedence is or < and < not, exists, atom."""
