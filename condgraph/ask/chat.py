@@ -260,14 +260,15 @@ def _fitting(
     worth: dict[Referent, tuple[int, float]] = {}
     for entity in dict.fromkeys(entity for _, group in groups for entity in group):
         near = predicates_around(known, store, (entity.name,))
-        names_of = [name for way in ("forward", "value") for name in near.get(way, ())]
-        person = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in names_of)
-        neighbours = {*names_of, *near.get("backward", ())}
+        own_predicates = [name for way in ("forward", "value") for name in near.get(way, ())]
+        person = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in own_predicates)
+        neighbours = {*own_predicates, *near.get("backward", ())}
         best = max((float(fits[known.places[name]]) for name in neighbours if name in known.places), default=0.0)
         fits_kind = not people or kind == "that" or person == (kind in ("she", "he"))
         # An entity without statements is more likely a person than one with the properties of things.
-        worth[entity] = 2 if fits_kind else int(not names_of), best
-    candidates = [entity for entity in worth if worth[entity][0] == max(fits_kind for fits_kind, _ in worth.values())]
+        worth[entity] = 2 if fits_kind else int(not own_predicates), best
+    likeliest = max((fit for fit, _ in worth.values()), default=0)
+    candidates = [entity for entity, (fit, _) in worth.items() if fit == likeliest]
     most = max((worth[entity][1] for entity in candidates), default=0.0)
     kept = {entity for entity in candidates if worth[entity][1] >= _FITS * most}
     return [(origin, remaining) for origin, group in groups if (remaining := [entity for entity in group if entity in kept])]

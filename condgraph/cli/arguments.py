@@ -217,7 +217,7 @@ DatabaseOption = Annotated[
     str | None, typer.Option("--database", metavar="NAME", help="The database of a Neo4j server; its home database by default.")
 ]
 FolderOption = Annotated[
-    str | None, typer.Option("--folder", metavar="FOLDER", help="Of Spark, where an export to Parquet is, as Spark reads it.")
+    str | None, typer.Option("--folder", metavar="FOLDER", help="For Spark: the folder of a Parquet export, as Spark reads it.")
 ]
 GraphOption = Annotated[
     str, typer.Option("--graph", metavar="NAME", help="The graph in the store.", autocompletion=complete.graphs)

@@ -98,7 +98,7 @@ class Engine(ABC):
         return nullcontext()
 
     def schema(self, graph: str) -> str:
-        """The schema that a graph is."""
+        """Return the name of the schema that stores a graph."""
         return f"{PREFIX}{graph}"
 
     @abstractmethod

@@ -113,7 +113,7 @@ def _unquoted(field: str) -> str:
 
 
 def _without_quotes(lines: Sequence[str]) -> Sequence[str]:
-    """Lines without the quotes around fields, where each field between tabs is in quotes or empty."""
+    """Return the lines without the quotes around fields, if every field between tabs is quoted or empty."""
     if not all(line[:1] == '"' and "\t" in line for line in lines):
         return lines
     fields = [split(line, "\t") for line in lines]
@@ -278,7 +278,7 @@ def likeness(lines: Sequence[str], shape: Shape) -> int:
 
 
 def _are_values(relations: Sequence[str]) -> bool:
-    """Whether what would be relations are numbers or times, as a column of a table has them: they do not come again, as ids do."""
+    """Return whether the relations are numbers or times that seldom repeat, as in a column of a table. Ids repeat."""
     return len(set(relations)) * 2 > len(relations) and all(shape_of_cell(collapse(relation)) for relation in relations)
 
 
@@ -534,7 +534,7 @@ def _facts(source: Any, reading: Reading, options: Options) -> Iterator[tuple[Se
 def _declared(
     mode: str, rows: Sequence[int], heads: list[str], named: list[str], tails: list[str], predicates: Predicates, names: EntityNames
 ) -> Iterator[model.Item]:
-    """The entities of facts, and their memberships."""
+    """Yield the entities of facts, and their memberships."""
     values = mode == "values"
     yield from names.declare(
         heads, [tail for tail, name in zip(tails, named, strict=True) if not values or name in predicates.membership]
@@ -545,7 +545,7 @@ def _declared(
 def _batch(
     mode: str, rows: Sequence[int], heads: list[str], named: list[str], tails: list[str], predicates: Predicates, prefix: str
 ) -> model.Batch:
-    """Facts whose objects are entities, or values."""
+    """Return a batch of facts whose objects are entities or values."""
     subjects = [prefix + head for head in heads] if prefix else heads
     if mode == "values":
         objects, raws = _values(tails, named, predicates.membership, prefix)
@@ -904,8 +904,9 @@ def _sniff_timed(path: Path, head: bytes) -> int:
 
 
 def _are_times(kinds: Mapping[Any, int], again: bool) -> bool:
-    """Whether texts of these kinds are times: nearly all of them, and of a few all but one; three quarters where the first
-    relation comes `again`, so that it is no header. Years of one or two digits before Christ are times where one has more.
+    """Return whether texts of these kinds are times: nearly all of them, or all but one of a few. Three quarters suffice if
+    the first relation occurs `again`, so that the first line is no header. Years before Christ of one or two digits are
+    times if another year has more.
     """
     texts = sum(kinds.values())
     most = max(texts // (4 if again else 20), texts > 2)

@@ -340,7 +340,7 @@ def _fields(line: str, delimiter: str) -> int:
 
 
 def like_data(text: str, complete: bool, layout: Layout) -> bool:
-    """Whether the first record has numbers or times like its columns, or texts that come again below, and so is no header."""
+    """Return whether the first record is data: it has numbers or times like its columns, or texts that occur again below."""
     rows = rows_of(text[:_HEAD], layout, complete and len(text) <= _HEAD) or []
     if len(rows) < 2:
         return False

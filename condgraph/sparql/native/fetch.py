@@ -657,7 +657,7 @@ class Fetcher:
         It is None if an operator may read more.
         """
         order = postorder(plan)
-        if not self._is_told or not all(map(_is_bare, order)):
+        if not self._is_direct or not all(map(_is_bare, order)):
             return None
         needed = units(plan, beyond(order))
         if any(unit.named is not None for unit in needed):
@@ -675,7 +675,7 @@ class Fetcher:
         return list(dict.fromkeys(parts))
 
     @property
-    def _is_told(self) -> bool:
+    def _is_direct(self) -> bool:
         """Tell whether each statement is a triple or a Wikibase statement: none is stated elsewhere or inferred."""
         return not (self.mapping.statements or self.mapping.times or self.mapping.infer)
 
@@ -686,7 +686,9 @@ class Fetcher:
         """
         label_names = [name for name, predicate in self._predicates.items() if predicate.iri in self.labels]
         scans = [part for unit in wanted for part in postorder(unit.compiled) if isinstance(part, alg.Scan)]
-        if not self._is_told or any(scan.predicates is None or not set(label_names).isdisjoint(scan.predicates) for scan in scans):
+        if not self._is_direct or any(
+            scan.predicates is None or not set(label_names).isdisjoint(scan.predicates) for scan in scans
+        ):
             return None
         return list(dict.fromkeys(part for unit in wanted for part in self._bare_unit(unit, _Reads((), names=False))))
 
@@ -695,7 +697,7 @@ class Fetcher:
 
         It is None if their statements must be fetched.
         """
-        if not self._is_told or self.mapping.shape != "plain":
+        if not self._is_direct or self.mapping.shape != "plain":
             return None
         self._variables = 0
         patterns, fact = self._scan(alg.Scan(None, predicates, family="attribute"), self.fresh("s"), self.fresh("o"))
@@ -710,7 +712,7 @@ class Fetcher:
         These are all entities, members of classes, and what relations lead to, from or to these.
         """
         mapping, self._variables = self.mapping, 0
-        if not isinstance(plan, alg.Count) or not self._is_told or mapping.shape != "plain":
+        if not isinstance(plan, alg.Count) or not self._is_direct or mapping.shape != "plain":
             return None
         apart: dict[str, None] = {}
         exact = self._exact(plan.of, "?e", apart)
