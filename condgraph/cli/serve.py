@@ -316,8 +316,8 @@ def serve(
             embedded = at.rdf(base)
         backend = None
         if embedded is not None or preparing:
-            backend = _backend(embedded, checked_base(base or base_iri(at.name)), queries, preparing)
-            backend.headers = {} if copy is None else copy.headers
+            state = None if copy is None else copy.state
+            backend = _backend(embedded, state, checked_base(base or base_iri(at.name)), queries, preparing)
         live = _live(at, base, queries, required=replica.live) if embedded is None and replica.replica_size else None
 
         answers: Backend | None = live if backend is None else backend
@@ -465,12 +465,14 @@ def _use(backend: OxigraphBackend, copy: Replica, fresh: bool) -> None:
     The studio queries the database itself, so it sees changes there.
     """
     if fresh:
-        backend.use(copy.embedded.source, **_served(copy.embedded))
+        backend.use(copy.embedded.source, state=copy.state, **_served(copy.embedded))
         backend.prepare()
     backend.headers = copy.headers
 
 
-def _backend(embedded: EmbeddedStore | None, base: str, queries: QueryOptions, preparing: str) -> OxigraphBackend:
+def _backend(
+    embedded: EmbeddedStore | None, state: Mapping[str, str] | None, base: str, queries: QueryOptions, preparing: str
+) -> OxigraphBackend:
     """Return a backend for SPARQL over the RDF of a graph. `preparing` is the message if it is not ready yet."""
     from condgraph.endpoint.backend import OxigraphBackend
     from condgraph.engine.iris import PRED, PREFIXES
@@ -478,6 +480,7 @@ def _backend(embedded: EmbeddedStore | None, base: str, queries: QueryOptions, p
     backend = OxigraphBackend(
         [] if embedded is None else embedded.source,
         **({} if embedded is None else _served(embedded)),
+        state=state,
         base=base,
         predeclared=PREFIXES,
         # There is no prefix for names, because not every Turtle reader understands escapes after a prefix.

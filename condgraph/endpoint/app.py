@@ -96,7 +96,7 @@ class Backend(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers of every answer."""
+        """The headers of every answer, besides those of its source (`Head.headers`)."""
 
     async def query(self, query: Query, timeout: float) -> Results:
         """Run a query. Raises a `CondgraphError` if it is wrong."""
@@ -247,6 +247,8 @@ class Endpoint:
         headers = {"Content-Type": chosen.content_type, "Vary": "Accept, Accept-Encoding"} | dict(self.backend.headers)
         end, stream = asyncio.get_running_loop().time() + timeout, None
         results = await self.backend.query(query, timeout)
+        # The source of the results may have replaced another one since the query arrived.
+        headers |= results.head.headers
         try:
             parts, size = [], 0
             complete = True

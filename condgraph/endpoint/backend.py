@@ -50,6 +50,8 @@ Source: TypeAlias = Path | Sequence[File] | Mapping[str, Any]
 class OxigraphBackend:
     """A backend over a store (a folder), or over files that every worker loads into memory.
 
+    `state` are headers of every answer from the source, also of those that wait while it is replaced.
+
     If a store has the triples of a graph in its default graph (`Stored.source`), `naming` returns the
     store with the named graph, for queries that name graphs. It is called once, in a thread, for the
     first such query.
@@ -76,7 +78,7 @@ class OxigraphBackend:
         predeclared: Mapping[str, str] | None = None,
         is_name: Callable[[str], bool] | None = None,
         examples: Sequence[tuple[str, str]] = (),
-        headers: Mapping[str, str] | None = None,
+        state: Mapping[str, str] | None = None,
         held: int = 0,
         preparing: str = "",
         **options: Any,
@@ -87,11 +89,11 @@ class OxigraphBackend:
         self.default = (default,) if isinstance(default, str) else None if default is None else tuple(default)
         self.predeclared, self.examples = dict(predeclared or {}), tuple(examples)
         self._is_name, self.about = is_name, ABOUT
-        #: The headers of every answer: the state of the graph.
-        self.headers: Mapping[str, str] = dict(headers or {})
+        #: The headers of every answer, besides those of its source.
+        self.headers: Mapping[str, str] = {}
         self._held = held
-        self._pool, self._options = WorkerPool(self._with_held(source), **options), options
-        self._named = self._naming(naming)
+        self._pool, self._options = WorkerPool(self._opened(source, state), **options), options
+        self._named = self._naming(naming, state)
         #: How many times the source was replaced.
         self._uses = 0
 
@@ -100,15 +102,16 @@ class OxigraphBackend:
         source: Source,
         *,
         naming: Callable[[], Source] | None = None,
+        state: Mapping[str, str] | None = None,
         graphs: Sequence[str] | None = None,
         default: Sequence[str] | None = None,
         is_name: Callable[[str], bool] | None = None,
         examples: Sequence[tuple[str, str]] | None = None,
     ) -> None:
-        """Answer from another source from now on. Arguments that are None keep their old values."""
-        self._pool.use(self._with_held(source))
+        """Answer from another source from now on. Arguments from `graphs` on that are None keep their old values."""
+        self._pool.use(self._opened(source, state))
         # Running queries keep the old pool until they end.
-        self._named = self._naming(naming)
+        self._named = self._naming(naming, state)
         self._uses += 1
         self.preparing = ""
         self.graphs = self.graphs if graphs is None else tuple(graphs)
@@ -116,13 +119,15 @@ class OxigraphBackend:
         self._is_name = is_name or self._is_name
         self.examples = self.examples if examples is None else tuple(examples)
 
-    def _naming(self, naming: Callable[[], Source] | None) -> SharedTask[WorkerPool] | None:
-        return None if naming is None else SharedTask(BUILDERS, lambda: WorkerPool(self._with_held(naming()), **self._options))
+    def _naming(self, naming: Callable[[], Source] | None, state: Mapping[str, str] | None) -> SharedTask[WorkerPool] | None:
+        if naming is None:
+            return None
+        return SharedTask(BUILDERS, lambda: WorkerPool(self._opened(naming(), state), **self._options))
 
-    def _with_held(self, source: Source) -> Source:
+    def _opened(self, source: Source, state: Mapping[str, str] | None) -> Source:
         if isinstance(source, Path):
             source = {"store": str(source)}
-        return {**source, "held": self._held} if isinstance(source, Mapping) and self._held else source
+        return {**source, "held": self._held, "headers": dict(state or {})} if isinstance(source, Mapping) else source
 
     def prepare(self) -> None:
         """Open the source now, so that the first query need not wait for it."""
@@ -279,10 +284,14 @@ class Replica:
         self._content, self._at, self._since = content, started, time.monotonic()
 
     @property
+    def state(self) -> Mapping[str, str]:
+        """The headers that tell the graph's mark and when it was read."""
+        return {"X-Condgraph-Content": self._content, "X-Condgraph-Read": self._at.isoformat(timespec="milliseconds")}
+
+    @property
     def headers(self) -> Mapping[str, str]:
-        """The state of the graph: its mark, when it was read, and whether a newer one is being read."""
-        headers = {"X-Condgraph-Content": self._content, "X-Condgraph-Read": self._at.isoformat(timespec="milliseconds")}
-        return headers | ({"X-Condgraph-Newer": "being read"} if self._newer else {})
+        """The header of every answer while a newer state is being read."""
+        return {"X-Condgraph-Newer": "being read"} if self._newer else {}
 
     def stale(self) -> bool:
         """Return whether the graph has changed or the replica is too old."""

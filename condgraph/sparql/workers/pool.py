@@ -22,7 +22,7 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -105,12 +105,13 @@ class File:
 class Head:
     """The kind of a query, known before its first result.
 
-    `cut`, whether the limit cut the results, and `records` of the queries that were run for them (`tracing.record`) are
-    known after the last result.
+    `headers` are those of answers from the source of the worker. `cut`, whether the limit cut the results, and `records`
+    of the queries that were run for them (`tracing.record`) are known after the last result.
     """
 
     kind: Literal["solutions", "boolean", "triples"]
     variables: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
     cut: bool = False
     records: Sequence[dict[str, Any]] = ()
 
@@ -726,7 +727,7 @@ class WorkerPool:
                     yield data
                 elif kind == b"H":
                     about = json.loads(data.decode())
-                    head = Head(about["kind"], tuple(about.get("variables", ())))
+                    head = Head(about["kind"], tuple(about.get("variables", ())), about.get("headers", {}))
                     yield head
                 elif kind == b"Z":
                     assert head is not None

@@ -21,7 +21,7 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
@@ -363,6 +363,8 @@ class Worker:
         self.store: Any = None
         #: The graph whose triples are in the store's default graph, and in no named one.
         self.own: str | None = None
+        #: The headers of answers from the store.
+        self.headers: dict[str, str] = {}
         #: Why no store is open, and whether its folder is the reason.
         self.problem, self.unopened = "no store is open", False
         results, graphs = ox.QueryResultsFormat, ox.RdfFormat
@@ -379,7 +381,7 @@ class Worker:
     def open(self, source: dict[str, Any]) -> None:
         """Open a store on disk for reading, or load files, or quads, into one in memory."""
         ox = self.ox
-        self.store, self.own = None, source.get("own")
+        self.store, self.own, self.headers = None, source.get("own"), source.get("headers", {})
         self.__dict__.pop("has_terms", None)
         try:
             if "store" in source:
@@ -425,6 +427,10 @@ class Worker:
             self.fail(out, "failed", error)
         out.flush_frames()
 
+    def head(self, out: _Output, kind: str, variables: Sequence[str] = ()) -> None:
+        """Write an H frame."""
+        out.frame(b"H", json.dumps({"kind": kind, "variables": variables, "headers": self.headers}).encode())
+
     def fail(self, out: _Output, kind: str, error: BaseException) -> None:
         """Write an E frame."""
         out.frame(b"E", json.dumps({"kind": kind, "message": str(error) or type(error).__name__}).encode())
@@ -460,7 +466,7 @@ class Worker:
         plain = bool(request.get("plain")) and (self.has_terms or _MAKES_TERMS(text) is not None)
         if isinstance(results, ox.QuerySolutions):
             variables = [variable.value for variable in results.variables]
-            out.frame(b"H", json.dumps({"kind": "solutions", "variables": variables}).encode())
+            self.head(out, "solutions", variables)
             if limit is not None:
                 out.passing = self.limits[form](limit)
             if plain and form in _TERMS:
@@ -469,10 +475,10 @@ class Worker:
                 out.passing = Undirected(form, out.passing)
             return self.serialise(lambda: results.serialize(out, format=self.results[form]), out)
         if isinstance(results, ox.QueryBoolean):
-            out.frame(b"H", b'{"kind":"boolean"}')
+            self.head(out, "boolean")
             return self.serialise(lambda: results.serialize(out, format=self.results[form]), out)
         form = request.get("triples", "turtle")
-        out.frame(b"H", b'{"kind":"triples"}')
+        self.head(out, "triples")
         if form == "rdfxml":
             out.passing = NamedElements()
         triples = results if limit is None else islice(results, limit)
@@ -495,7 +501,7 @@ class Worker:
         if not all_graphs and request["graph"] != self.own and not self.store.contains_named_graph(ox.NamedNode(request["graph"])):
             raise _MissingError(request["graph"])
         graph = None if all_graphs else self.graph(request["graph"])
-        out.frame(b"H", b'{"kind":"triples"}')
+        self.head(out, "triples")
         if form == "rdfxml":
             out.passing = NamedElements()
         format, prefixes = self.graphs[form], request.get("output_prefixes") if form in ("turtle", "trig") else None
