@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pyoxigraph as ox
@@ -479,21 +480,24 @@ def children() -> set[int]:
 def test_a_query_waits_for_the_next_source_where_its_own_is_gone(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with OxigraphBackend(tmp_path / "gone", graphs=[GRAPH], default=GRAPH) as backend:
+    with OxigraphBackend(tmp_path / "gone", graphs=[GRAPH], default=GRAPH, state={"X-Of": "gone"}) as backend:
 
-        async def asked(timeout: float) -> bytes:
+        async def asked(timeout: float) -> tuple[bytes, str]:
             results = await backend.query(Query("ASK { ?s ?p ?o }"), timeout)
-            return b"".join([part async for part in results])
+            return b"".join([part async for part in results]), results.head.headers["X-Of"]
 
-        async def both() -> bytes:
+        async def both() -> tuple[bytes, str]:
             with monkeypatch.context() as patched:
                 patched.setattr("condgraph.endpoint.backend._NEWER", 0.01)
                 with pytest.raises(UnopenedError, match="cannot be opened"):
                     await asked(20.0)
-            asyncio.get_running_loop().call_later(0.2, backend.use, store)
+            asyncio.get_running_loop().call_later(0.2, partial(backend.use, store, state={"X-Of": "store"}))
             return await asked(20.0)
 
-        assert b"true" in asyncio.run(both())
+        answer, state = asyncio.run(both())
+    assert b"true" in answer
+    # The headers are those of the store that answered, not those of the one that was there when the query came.
+    assert state == "store"
 
 
 def test_another_source_ends_what_the_last_one_had(store: Path, tmp_path: Path) -> None:
