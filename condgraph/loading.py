@@ -32,7 +32,20 @@ if TYPE_CHECKING:
 
 #: Formats that are read in parts, so that a load can run in bounded memory.
 IN_PARTS: Final = frozenset(
-    ("csv", "tsv", "jsonl-table", "parquet", "folder", "triples", "quintuples", "wikidata", "rdf", "condgraph", "condgraph-parquet")
+    (
+        "csv",
+        "tsv",
+        "jsonl-table",
+        "parquet",
+        "folder",
+        "triples",
+        "quintuples",
+        "wikidata",
+        "rdf",
+        "condgraph",
+        "condgraph-parquet",
+        "neo4j-import",
+    )
 )
 #: Formats whose sources have RDF terms (`Source.terms`).
 _RDF: Final = ("rdf", "wikidata")
@@ -102,7 +115,7 @@ def load(
         for item in ready:
             scope = scope_of(item.source, changed, known)
             reading = Reading(knowing_terms(item.source, changed, known), on_error, progress, own_rdf=_own_rdf, scope=scope)
-            reading.own_parquet = _own_parquet
+            reading.own_folders = _OWN_FOLDERS
             reading.known, reading.gone = partial(storage.known, bool(changed)), changed.without
             reading.spill = builder.files if isinstance(builder, SpillingBuilder) else None
             readings.append(reading)
@@ -229,6 +242,15 @@ def _own_parquet(folder: Path, reading: Reading) -> Iterator[Item]:
     except ImportError:
         raise MissingExtraError("sqlglot", "sql") from None
     return read_parquet(folder, reading)
+
+
+def _own_import(folder: Path, reading: Reading) -> Iterator[Item]:
+    from condgraph.cypher.load.bulk import read_import
+
+    return read_import(folder, reading)
+
+
+_OWN_FOLDERS: Final = {"condgraph-parquet": _own_parquet, "neo4j-import": _own_import}
 
 
 # -- effects of a load on existing sources -----------------------------------------------------------

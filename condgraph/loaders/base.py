@@ -139,8 +139,8 @@ class Reading:
     joins: list[str] = field(default_factory=list)
     #: Reads triples in condgraph's own RDF layout, given the IRI of their graph; set by the caller.
     own_rdf: Callable[[Iterable[Any], str], Iterator[Item]] | None = None
-    #: Reads a folder of condgraph's own tables in Parquet; set by the caller.
-    own_parquet: Callable[[Path, Reading], Iterator[Item]] | None = None
+    #: Read folders of condgraph's own exports, by the name of the format; set by the caller.
+    own_folders: Mapping[str, Callable[[Path, Reading], Iterator[Item]]] = field(default_factory=dict)
     #: The content of the graph before this load, for references to it; None if there is none, or if it
     #: cannot be read.
     known: Callable[[], Snapshot | None] | None = None

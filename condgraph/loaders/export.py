@@ -36,7 +36,7 @@ from condgraph.engine.values import FORMS, MOST_DIGITS, NO_UNIT, UNKNOWN, Formed
 from condgraph.loaders.base import JSON_SIGN, NO_FILE, Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, path_of
 
-__all__ = ["FORMAT", "MARK", "PARQUET", "VERSION", "decode_value", "encode", "encode_value", "write"]
+__all__ = ["ARGUMENTS", "FORMAT", "MARK", "NEO4J", "PARQUET", "VERSION", "decode_value", "encode", "encode_value", "write"]
 
 
 # -- writing -----------------------------------------------------------------------------------------
@@ -461,25 +461,29 @@ FORMAT: Final = Format(
     sign=JSON_SIGN,
 )
 
-#: The file that marks a folder as an export in Parquet.
+
+# -- folders -----------------------------------------------------------------------------------------
+
+
+#: The file that marks a folder as an export in Parquet, and the one of an export for Neo4j's import tool.
 MARK: Final = "_condgraph.json"
+ARGUMENTS: Final = "import.args"
 
 
-def _read_parquet(source: Any, reading: Reading, options: Options) -> Iterator[model.Item]:
-    path = path_of(source)
-    if reading.own_parquet is None or not _sniff_parquet(path, b""):
-        raise FormatError(f"an export in Parquet is a folder with a file {MARK}", file=str(path))
-    yield from reading.own_parquet(path, reading)
+def _folder(name: str, about: str, *marks: str) -> Format:
+    def read(source: Any, reading: Reading, options: Options) -> Iterator[model.Item]:
+        path = path_of(source)
+        if name not in reading.own_folders or not sniff(path, b""):
+            raise FormatError(
+                f"this is no folder of an export {about.partition(':')[0]}: it has no file {marks[0]}", file=str(path)
+            )
+        yield from reading.own_folders[name](path, reading)
+
+    def sniff(path: Path, head: bytes) -> int:
+        return 100 if all((path / mark).is_file() for mark in marks) else 0
+
+    return Format(name, f"condgraph's own export {about}", read, sniff=sniff, sign=NO_FILE)
 
 
-def _sniff_parquet(path: Path, head: bytes) -> int:
-    return 100 if (path / MARK).is_file() else 0
-
-
-PARQUET: Final = Format(
-    name="condgraph-parquet",
-    about="condgraph's own export in Parquet: a folder with the tables of a graph",
-    read=_read_parquet,
-    sniff=_sniff_parquet,
-    sign=NO_FILE,
-)
+PARQUET: Final = _folder("condgraph-parquet", "in Parquet: a folder with the tables of a graph", MARK)
+NEO4J: Final = _folder("neo4j-import", "for Neo4j's import tool: a folder of CSV files", ARGUMENTS, "graph-header.csv")

@@ -122,17 +122,6 @@ def refuse_models(paths: Iterable[Path]) -> None:
 
 
 #: The possible delimiters of columns.
-def refuse_import(folder: Path) -> None:
-    """Raise `FormatError` for a folder that `export` wrote for Neo4j's import tool."""
-    if all((folder / name).is_file() for name in ("import.args", "graph-header.csv")):
-        raise FormatError(
-            "this is an export for Neo4j's import tool, in the layout that condgraph has in Neo4j",
-            file=str(folder),
-            hint="run its import.sh and open the database, condgraph.open('neo4j://...'); to load it elsewhere, export the graph "
-            "to jsonl",
-        )
-
-
 DELIMITERS: Final = ",;\t|"
 _HEADER: Final = re.compile(r"[-_ .]?headers?$", re.IGNORECASE)
 

@@ -208,6 +208,7 @@ FORMATS: Final[dict[str, Format]] = {
         *server.FORMATS,
         export.FORMAT,
         export.PARQUET,
+        export.NEO4J,
     )
 }
 
@@ -415,8 +416,7 @@ def _paths(path: Path, wanted: Format | None, left_out: list[Path]) -> Iterator[
     if not regular(path).is_dir():
         yield wanted or _sniffed(path), path
         return
-    property_graph.refuse_import(path)
-    for folder_format in (export.PARQUET, property_graph.FORMAT, folder.FORMAT, PARQUET):
+    for folder_format in (export.PARQUET, export.NEO4J, property_graph.FORMAT, folder.FORMAT, PARQUET):
         if wanted is folder_format is not PARQUET or (wanted in (None, folder_format) and folder_format.sniff(path, b"") > 0):
             yield folder_format, path
             return

@@ -43,7 +43,7 @@ from condgraph.languages.pattern.pattern import Pattern
 from condgraph.links.embeddings import Embeddings
 from condgraph.loaders.database.server import DatabaseUrl
 from condgraph.loaders.declaring import guess
-from condgraph.loaders.export import MARK
+from condgraph.loaders.export import ARGUMENTS, MARK
 from condgraph.loaders.recognise import FORMATS, recognise
 from condgraph.loaders.table.column_types import type_cells
 from condgraph.logic.evaluation.sampler import read_cases as read_logic
@@ -227,6 +227,15 @@ def _parquet_export(content: bytes) -> None:
         condgraph.open("memory:").load(name)
 
 
+def _import_export(content: bytes) -> None:
+    """What an export for Neo4j's import tool says of itself."""
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / ARGUMENTS).write_text("--read-buffer-size=4194304\n--nodes=./graph-header.csv,./graph.csv\n")
+        (Path(name) / "graph-header.csv").write_text("format:long,counts:string\n")
+        (Path(name) / "graph.csv").write_bytes(content)
+        condgraph.open("memory:").load(name)
+
+
 _BOOK = {
     "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml"'
     ' ContentType="application/xml"/></Types>',
@@ -364,6 +373,7 @@ def _formats() -> dict[str, Reader]:
         "rdf": Reader(_loads("rdf", ".ttl"), TTL),
         "condgraph": Reader(_loads("condgraph", ".jsonl"), JSONL),
         "condgraph-parquet": Reader(_parquet_export, (*BARE, ('{"format": 1, "rows": ', "}"), ('{"format": ', "}"))),
+        "neo4j-import": Reader(_import_export, (*BARE, ("4,", "\n"), ('4,"{""entities"": ', '}"\n'))),
         "property-graph": Reader(
             _property_graph,
             (

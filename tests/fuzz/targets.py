@@ -130,7 +130,9 @@ SUFFIXES = {
     "jsonl-table": ".jsonl",
 }
 #: Formats that read one file.
-FILES = tuple(name for name in FORMATS if name not in ("folder", "condgraph-parquet", "dataframe", "postgresql", "mysql"))
+FILES = tuple(
+    name for name in FORMATS if name not in ("folder", "condgraph-parquet", "neo4j-import", "dataframe", "postgresql", "mysql")
+)
 
 
 def load(content: bytes, form: str | None, suffix: str = "") -> None:

@@ -269,11 +269,3 @@ def test_declared_numbers_are_numbers_whatever_they_are_called(tmp_path: Path) -
     assert said == []
     assert graph.kopl("Find(Ann) Relate(KNOWS, forward) QFilterNum(since, 2000, <) QueryName()").texts == ["Bob"]
     assert graph.kopl("FindAll() FilterNum(born, 1975, >) QueryName()").texts == ["Bob"]
-
-
-def test_an_export_for_the_import_tool_says_what_it_is(tmp_path: Path) -> None:
-    graph = condgraph.open()
-    graph.add("Nepal", "capital", condgraph.Entity("K", "Kathmandu"))
-    graph.export(tmp_path / "out", to="neo4j-import")
-    with pytest.raises(FormatError, match=r"an export for Neo4j's import tool.*import\.sh"):
-        condgraph.open().load(tmp_path / "out")

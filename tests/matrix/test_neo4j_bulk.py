@@ -14,10 +14,13 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.cypher.layout.schema import CONSTRAINTS, INDEXES
-from condgraph.engine.errors import OptionError
+from condgraph.cypher.load import bulk
+from condgraph.engine.errors import LoadError, OptionError
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source, Sourced, Statement
+from condgraph.engine.identity import content_digest
 from condgraph.engine.values import Quantity, Time
 from condgraph.remote_neo4j import Neo4jGraph
+from tests.matrix.test_parquet_export import UGLY
 from tests.support.servers import running
 from tests.support.world import contents, items
 
@@ -120,6 +123,33 @@ def test_rows_have_the_properties_of_values() -> None:
             kept = {name: value for name, value in zip(CELL, cell, strict=True) if value is not None}
             if kept["kind"] != "entity":
                 assert kept == value_properties(value_of(kept))
+
+
+def test_the_files_load_to_an_equal_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_CHUNK", 3)
+    local, folder = condgraph.open(), tmp_path / "files"
+    # The files of a larger graph remain in the folder, and are no part of the next one.
+    everything().export(folder, to="neo4j-import")
+    local.add([Source("nothing")])
+    for items_of_graph in ([], [*items(), *MORE, *UGLY]):
+        local.add(items_of_graph, source="world")
+        local.export(folder, to="neo4j-import")
+        copy, spilled = condgraph.open(), condgraph.open(tmp_path / f"store {len(items_of_graph)}")
+        report = copy.load(folder)
+        assert (report.formats, report.warnings) == (("neo4j-import",), ())
+        assert contents(copy) == contents(local)
+        assert content_digest(copy.current) == content_digest(local.current)
+        spilled.load(folder, memory="512 MiB")
+        assert content_digest(spilled.current) == content_digest(local.current)
+
+
+@pytest.mark.parametrize("file", ["attributes", "entities", "graph", "qualifiers", "qualifiers_of_s", "relations", "values"])
+def test_files_that_are_cut_are_an_error(file: str, tmp_path: Path) -> None:
+    everything().export(tmp_path, to="neo4j-import")
+    path = tmp_path / f"{file}.csv"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(LoadError, match="do not fit together"):
+        condgraph.open().load(tmp_path)
 
 
 def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writes a graph as CSV files for Neo4j's import tool (`neo4j-admin database import`)."""
+"""Writes a graph as CSV files for Neo4j's import tool (`neo4j-admin database import`), and reads it back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +17,17 @@ from numpy.typing import NDArray
 from condgraph.cypher.labels import Labelling, Labels, chosen
 from condgraph.cypher.layout import schema as layout
 from condgraph.cypher.load.batches import CELL, cells, order_of
+from condgraph.cypher.load.pull import FIELDS, entities_of, places_of, statements_of, value_in
 from condgraph.cypher.load.write import Pairs, validity_of
-from condgraph.engine.errors import OptionError, pyarrow_or_error
-from condgraph.engine.facts import EntityKind
+from condgraph.engine.bounds import check
+from condgraph.engine.errors import LoadError, OptionError, pyarrow_or_error
+from condgraph.engine.facts import EntityKind, Item, Member, Ref, Source, Sourced, Subclass
 from condgraph.engine.identity import content_digest, statement_ids
 from condgraph.engine.snapshot.build import texts_of
 from condgraph.engine.snapshot.readback import place_raws
-from condgraph.engine.values import Kind
+from condgraph.engine.values import Kind, Value
+from condgraph.loaders.base import Reading
+from condgraph.loaders.export import ARGUMENTS
 from condgraph.overview.survey import described, packed, survey
 
 if TYPE_CHECKING:
@@ -182,7 +188,7 @@ class ImportFiles:
 
     def finish(self, longest: int) -> None:
         """Write the command, and its arguments to a file of their own; `longest` is the size of the longest text in bytes."""
-        (self.folder / "import.args").write_text("\n".join(self.arguments(longest)) + "\n", encoding="utf-8")
+        (self.folder / ARGUMENTS).write_text("\n".join(self.arguments(longest)) + "\n", encoding="utf-8")
         (self.folder / "import.sh").write_text(f"#!/bin/sh\n{_ABOUT}{self.command(longest)}\n", encoding="utf-8")
 
     def arguments(self, longest: int) -> list[str]:
@@ -459,3 +465,125 @@ def write_import(snapshot: Snapshot, graph: str, folder: Path) -> int:
         return writer.write()
     except OSError as error:
         raise OptionError(f"{folder} cannot be written: {error.strerror}") from None
+
+
+# -- Reading ---------------------------------------------------------------------------------------
+# The order of the records in the files is that in which they are written.
+
+
+def read_import(folder: Path, reading: Reading) -> Iterator[Item]:
+    """Yield the items of an export in pieces; only the ids of entities are in memory completely."""
+    pa = pyarrow_or_error()
+    try:
+        yield from _Exported(folder, reading).items()
+    except (KeyError, IndexError, TypeError, ValueError, OSError, OverflowError, RecursionError, pa.ArrowException) as error:
+        raise LoadError(f"the files of the export do not fit together: {str(error) or error!r:.300}", file=str(folder)) from None
+
+
+class _Exported:
+    """The files of an export, as `import.args` names them."""
+
+    def __init__(self, folder: Path, reading: Reading) -> None:
+        self._folder, self._reading = folder, reading
+        arguments = (folder / ARGUMENTS).read_text(encoding="utf-8").splitlines()
+        self._names = {argument.rpartition("/")[2][: -len(".csv")] for argument in arguments if argument.endswith(".csv")}
+        self._counts: dict[str, int] = {}
+        (self._block,) = (int(argument.rpartition("=")[2]) for argument in arguments if argument.startswith("--read-buffer-size="))
+        self._ids: list[str] = []
+        self._statements = 0
+
+    def _rows(self, file: str, *wanted: str) -> Iterator[list[Any]]:
+        """Yield the wanted columns of a file, if the export has it; a column that it does not have is null."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        if file not in self._names:
+            return
+        columns = (self._folder / f"{file}-header.csv").read_text(encoding="utf-8").rstrip("\n").split(",")
+        kinds = {name or kind.partition("(")[0]: kind for name, _, kind in (column.partition(":") for column in columns)}
+        types = {
+            name: pa.float64() if kind == "double" else pa.int64() if kind == "long" or "(" in kind else pa.large_string()
+            for name, kind in kinds.items()
+        }
+        with pyarrow.csv.open_csv(
+            self._folder / f"{file}.csv",
+            pyarrow.csv.ReadOptions(column_names=list(kinds), block_size=self._block),
+            pyarrow.csv.ParseOptions(newlines_in_values=True),
+            pyarrow.csv.ConvertOptions(
+                column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        ) as batches:
+            for batch in batches:
+                check()
+                self._reading.advance(batch.num_rows)
+                lists = [batch[name].to_pylist() if name in kinds else [None] * batch.num_rows for name in wanted]
+                for at, name in enumerate(wanted):
+                    if kinds.get(name, "").endswith("[]"):
+                        make = int if kinds[name] == "long[]" else str
+                        lists[at] = [None if cell is None else list(map(make, cell.split(SEPARATOR))) for cell in lists[at]]
+                yield from map(list, zip(*lists, strict=True))
+
+    def items(self) -> Iterator[Item]:
+        """Yield all items, sources first."""
+        ((version, about),) = self._rows("graph", "format", "counts")
+        self._counts = json.loads(about)
+        if version != layout.FORMAT:
+            raise LoadError(f"the export is of format {version}; this version reads {layout.FORMAT}", file=str(self._folder))
+        sources = [
+            Source(*(text or "" for text in about))
+            for about in self._rows("sources", "name", "location", "format", "content", "terms")
+        ]
+        yield from sources
+        yield from entities_of(self._entities(), [source.name for source in sources], known=True)
+        for build, file in ((Member, "member_of"), (Subclass, "subclass_of")):
+            for below, above, names, rows in self._rows(file, "START_ID", "END_ID", "sources", "rows"):
+                if names is not None:
+                    yield Sourced(build(self._ids[below], self._ids[above]), places_of(names, rows))
+        owned = groupby(self._qualifiers(), itemgetter(0))
+        following = next(owned, None)
+
+        def qualifiers(number: int) -> list[tuple[str, Ref | Value]] | None:
+            nonlocal following
+            if following is None or following[0] != number:
+                return None
+            result = [pair for _, pair in following[1]]
+            following = next(owned, None)
+            return result
+
+        yield from statements_of(self._relations(), self._attributes(), qualifiers)
+        read, counts = (len(self._ids), self._statements), self._counts
+        if read != (counts["entities"] + counts["concepts"], counts["relations"] + counts["attributes"]) or following is not None:
+            raise ValueError(f"entities and statements are {read}, of {counts}, or qualifiers are left over")
+
+    def _entities(self) -> Iterator[list[Any]]:
+        for number, *about in self._rows("entities", "ID", "id", "name", "kind", "source", "row", "declared"):
+            if number != len(self._ids):
+                raise ValueError("entities are not numbered in order")
+            self._ids.append(about[0])
+            yield about
+
+    def _relations(self) -> Iterator[list[Any]]:
+        for subject, kind, thing, *places in self._rows("relations", "START_ID", "TYPE", "END_ID", "sources", "rows"):
+            yield [self._ids[subject], kind, self._ids[thing], self._statements, *places]
+            self._statements += 1
+
+    def _attributes(self) -> Iterator[list[Any]]:
+        values = self._rows("values", "ID", "sources", "rows", "raws", *FIELDS)
+        for (subject, kind, node), (ident, *fields) in zip(
+            self._rows("attributes", "START_ID", "TYPE", "END_ID"), values, strict=True
+        ):
+            if node != ident:
+                raise ValueError("an attribute leads to another value")
+            yield [self._ids[subject], kind, self._statements, *fields]
+            self._statements += 1
+
+    def _qualifiers(self) -> Iterator[tuple[int, tuple[str, Ref | Value]]]:
+        """Yield qualifiers with the numbers of their statements: those of relations first, then those of attributes."""
+        cells = self._rows("qualifiers", "ID", "name", "id", *FIELDS)
+        for file in ("qualifiers_of_s", "qualifiers_of_v"):
+            first = 0 if file == "qualifiers_of_s" else self._counts["relations"]
+            for owner, number in self._rows(file, "START_ID", "END_ID"):
+                node, key, ident, *fields = next(cells, (None, "", None))
+                if node != number:
+                    raise ValueError("a statement leads to another qualifier")
+                yield first + owner, (key, value_in(fields) if ident is None else Ref(ident))

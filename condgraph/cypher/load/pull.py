@@ -5,7 +5,7 @@ of a graph that a single change concerns.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.layout.base import value_of
@@ -43,13 +43,13 @@ _DECLARES: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) WHERE g.declares RETURN 
 #: A membership that only follows from another one has no sources.
 _LINK: Final = "a.id, c.id, m.sources, m.rows"
 _BELOW: Final = f"MATCH (a:{ENTITY} {{graph: $graph}})-[m:%s]->(c:{ENTITY}) WHERE size(m.sources) > 0 RETURN {_LINK}"
-_FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw")
-_CELL: Final = f"o.sid, q.name, e.id, {', '.join(f'q.{name}' for name in _FIELDS)}"
+FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw")
+_CELL: Final = f"o.sid, q.name, e.id, {', '.join(f'q.{name}' for name in FIELDS)}"
 _QUALIFIED: Final = f"-[:QUALIFIER]->(q:{QUALIFIER}) OPTIONAL MATCH (q)-[:IS]->(e:{ENTITY}) RETURN {_CELL}"
 _QUALIFIERS: Final = f"MATCH (o:%s {{graph: $graph}}){_QUALIFIED}"
 _RELATION: Final = "a.id, type(f), b.id, f.sid, f.sources, f.rows"
 _RELATIONS: Final = f"MATCH (a:{ENTITY} {{graph: $graph}})-[f]->(b:{ENTITY}) WHERE f.sid IS NOT NULL RETURN {_RELATION}"
-_ATTRIBUTE: Final = f"a.id, type(f), f.sid, v.sources, v.rows, v.raws, {', '.join(f'v.{name}' for name in _FIELDS)}"
+_ATTRIBUTE: Final = f"a.id, type(f), f.sid, v.sources, v.rows, v.raws, {', '.join(f'v.{name}' for name in FIELDS)}"
 _ATTRIBUTES: Final = f"MATCH (a:{ENTITY} {{graph: $graph}})-[f]->(v:{VALUE}) WHERE f.sid IS NOT NULL RETURN {_ATTRIBUTE}"
 
 
@@ -73,53 +73,58 @@ def _items(connection: Connection, graph: str) -> Iterator[Item]:
     listed = graph_sources(connection, graph)
     yield from listed
     known = bool(connection.ask(_DECLARES, {"graph": graph}))
-    yield from _entities(rows(_ENTITIES), [item.name for item in listed], known=known)
+    yield from entities_of(rows(_ENTITIES), [item.name for item in listed], known=known)
     for build, edge in ((Member, "MEMBER_OF"), (Subclass, "SUBCLASS_OF")):
         for below, above, sources, numbers in rows(_BELOW % edge):
-            yield Sourced(build(below, above), _places(sources, numbers))
+            yield Sourced(build(below, above), places_of(sources, numbers))
     qualifiers = _qualifiers(row for label in (STATEMENT, VALUE) for row in rows(_QUALIFIERS % label))
-    yield from _statements(connection, rows(_RELATIONS), rows(_ATTRIBUTES), qualifiers)
+    yield from statements_of(rows(_RELATIONS), rows(_ATTRIBUTES), qualifiers, connection.engine.read_type)
 
 
-def _entities(rows: Rows, sources: Sequence[str], *, known: bool) -> Iterator[Sourced]:
+def entities_of(rows: Rows, sources: Sequence[str], *, known: bool) -> Iterator[Sourced]:
+    """Yield declarations of entities, given the columns of `_ENTITY` and the names of all sources."""
     for ident, name, kind, source, row, declared in rows:
         entity = Entity(ident, name, EntityKind(kind), row or 0)
         yield from read_entity(entity, source, declared, sources, known=known)
 
 
-def _qualifiers(rows: Rows) -> dict[int, list[tuple[str, Ref | Value]]]:
+#: Returns the qualifiers of a statement, by its number in the rows.
+Qualifiers = Callable[[int], Sequence[tuple[str, Ref | Value]] | None]
+
+
+def _qualifiers(rows: Rows) -> Qualifiers:
     qualifiers: dict[int, list[tuple[str, Ref | Value]]] = {}
     for sid, key, ident, *fields in rows:
-        value: Ref | Value = _value(fields) if ident is None else Ref(ident)
+        value: Ref | Value = value_in(fields) if ident is None else Ref(ident)
         qualifiers.setdefault(sid, []).append((key, value))
-    return qualifiers
+    return qualifiers.get
 
 
-def _statements(
-    connection: Connection, relations: Rows, attributes: Rows, qualifiers: dict[int, list[tuple[str, Ref | Value]]]
+def statements_of(
+    relations: Rows, attributes: Rows, qualifiers: Qualifiers, read_type: Callable[[str], str] = str
 ) -> Iterator[Sourced]:
-    read_type = connection.engine.read_type
+    """Yield statements, given the columns of `_RELATION` and `_ATTRIBUTE`."""
     for subject, kind, thing, sid, sources, numbers in relations:
-        statement = Statement(subject, predicate_of(read_type(kind)), Ref(thing), tuple(qualifiers.get(sid, ())))
-        yield Sourced(statement, _places(sources, numbers))
+        statement = Statement(subject, predicate_of(read_type(kind)), Ref(thing), tuple(qualifiers(sid) or ()))
+        yield Sourced(statement, places_of(sources, numbers))
     for subject, kind, sid, sources, numbers, written, *fields in attributes:
-        statement_qualifiers = tuple(qualifiers.get(sid, ()))
-        raws, places = [fields[-1]] if written is None else json.loads(written), _places(sources, numbers)
+        statement_qualifiers = tuple(qualifiers(sid) or ())
+        raws, places = [fields[-1]] if written is None else json.loads(written), places_of(sources, numbers)
         for raw in dict.fromkeys(raws):
             raw_places = (
                 places if written is None else tuple(place for place, entry in zip(places, raws, strict=True) if entry == raw)
             )
             yield Sourced(
-                Statement(subject, predicate_of(read_type(kind)), _value(fields), statement_qualifiers, raw=raw), raw_places
+                Statement(subject, predicate_of(read_type(kind)), value_in(fields), statement_qualifiers, raw=raw), raw_places
             )
 
 
-def _places(sources: list[str], numbers: list[int]) -> tuple[tuple[str, int], ...]:
+def places_of(sources: list[str], numbers: list[int]) -> tuple[tuple[str, int], ...]:
     return tuple(zip(sources, numbers, strict=True))
 
 
-def _value(fields: list[Any]) -> Value:
-    return value_of(dict(zip(_FIELDS, fields, strict=True)))
+def value_in(fields: list[Any]) -> Value:
+    return value_of(dict(zip(FIELDS, fields, strict=True)))
 
 
 # -- Parts -------------------------------------------------------------------------------------------
@@ -195,10 +200,10 @@ class Neo4jParts:
         concept_handles: set[str] = set()
         for build, edge in ((Member, "MEMBER_OF"), (Subclass, "SUBCLASS_OF")):
             for below, places, numbers, concept in self._rows(_THESE + _ABOVE % edge, handles=handles):
-                memberships.append(Sourced(build(below, concept), _places(places, numbers)))
+                memberships.append(Sourced(build(below, concept), places_of(places, numbers)))
                 concept_handles.add(index_key(concept))
         rows = self._rows(f"{_THESE}RETURN {_ENTITY}", handles=[*handles, *sorted(concept_handles - set(handles))])
-        return [*_entities(rows, sources, known=True), *memberships]
+        return [*entities_of(rows, sources, known=True), *memberships]
 
     def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
         """Return the statements of a subject and a predicate."""
@@ -214,7 +219,7 @@ class Neo4jParts:
             cells += self._rows(text, sids=[row[3] for row in relations])
         if attributes:
             cells += self._rows(f"{start}(o:{VALUE}){_QUALIFIED}", **parameters)
-        return list(_statements(self._connection, relations, attributes, _qualifiers(cells)))
+        return list(statements_of(relations, attributes, _qualifiers(cells), engine.read_type))
 
     def some_about(self, subject: str) -> list[Statement]:
         """Return up to 100 statements of a subject."""
