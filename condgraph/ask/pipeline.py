@@ -723,6 +723,8 @@ class Asking:
             program, language = result.program, result.language
             if result.ignored:
                 unread = replace(unread, notes=(f"{result.ignored:,} characters after the program are ignored",))
+            if result.several:
+                unread = replace(unread, notes=(*unread.notes, "the reply has several programs, and the first was run"))
             if tried is not None and program in tried:
                 self.warnings.append("the model wrote the same program again")
                 return None

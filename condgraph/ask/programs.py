@@ -90,23 +90,19 @@ def program_in(reply: str, via: str) -> tuple[str, str] | None:
     >>> program_in('Sure! ```' + chr(10) + 'Find(Nepal) QueryName()' + chr(10) + '```', "kopl")
     ('Find(Nepal) QueryName()', 'kopl')
     """
-    text = reply[:MOST_REPLY_READ]
-    for piece in _pieces(text):
-        result = _program(piece, via)
-        if result is not None:
-            return result
-    return None
+    return next(_programs(reply, via), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyProgram:
-    """The first program of a reply, its language ("llm_query", "kopl", "cypher", "pattern"), and the number of
-    characters after it that do not belong to it.
+    """The first program of a reply, its language ("llm_query", "kopl", "cypher", "pattern"), the number of characters
+    after it that do not belong to it, and whether the reply has another program.
     """
 
     program: str
     language: str
     ignored: int = 0
+    several: bool = False
 
 
 def first_program(reply: str, via: str, *, cut: bool = False) -> ReplyProgram | None:
@@ -114,17 +110,23 @@ def first_program(reply: str, via: str, *, cut: bool = False) -> ReplyProgram | 
     up. None where there is none, or where the reply was `cut` off before its first program was complete.
 
     >>> first_program('Find(Nepal) QueryName()' + chr(10) + 'Find(India) Que', "kopl", cut=True)
-    ReplyProgram(program='Find(Nepal) QueryName()', language='kopl', ignored=16)
+    ReplyProgram(program='Find(Nepal) QueryName()', language='kopl', ignored=16, several=False)
     """
-    match = program_in(reply, via)
-    if match is None:
+    programs = list(_programs(reply, via))
+    if not programs:
         return None
-    text, language = match
+    text, language = programs[0]
     cut = cut and reply[:MOST_REPLY_READ].rstrip().endswith(text.rstrip()[-20:])
     end = METHODS[VIA_OF[language]].end(text, cut)
     if end is None:
         return None
-    return ReplyProgram(text[:end].rstrip(), language, len(text.rstrip()) - len(text[:end].rstrip()))
+    # The last piece is the whole reply where another piece is a part of it.
+    several = any(other != programs[0] for other in programs[1:] if text not in other[0])
+    return ReplyProgram(text[:end].rstrip(), language, len(text.rstrip()) - len(text[:end].rstrip()), several)
+
+
+def _programs(reply: str, via: str) -> Iterator[tuple[str, str]]:
+    return (program for piece in _pieces(reply[:MOST_REPLY_READ]) if (program := _program(piece, via)) is not None)
 
 
 def _end_of_queries(text: str, cut: bool) -> int | None:

@@ -35,6 +35,22 @@ def test_the_first_program_counts(reply: str, via: str, program: str, cut: bool)
 
 
 @pytest.mark.parametrize(
+    ("reply", "via", "program", "several"),
+    [
+        (f"```\n{FIND}\n```\nor\n```\n{FIND.replace('India', 'Nepal')}\n```", "kopl", FIND, True),
+        (f"First:\n```\n{INDIA}\n```\nthen\n```\n{NEPAL}\n```\nDone.", "query", INDIA, True),
+        (f"Here:\n```\n{FIND}\n```\nIt finds the capital (of India).", "kopl", FIND, False),
+        (f"```\n{INDIA}\n```\nThe same again:\n```\n{INDIA}\n```", "query", INDIA, False),
+        (f"Here:\n```json\n{PATTERN}\n```\nIt asks for the capital.", "pattern", PATTERN, False),
+    ],
+)
+def test_a_reply_with_several_programs(reply: str, via: str, program: str, several: bool) -> None:
+    found = first_program(reply, via)
+    assert found is not None
+    assert (found.program, found.several) == (program, several)
+
+
+@pytest.mark.parametrize(
     ("reply", "via", "program"),
     [
         # The model had gone on to words, to the same query, or to the first step again.
