@@ -10,11 +10,11 @@ tools from the annotations.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from inspect import cleandoc
+from inspect import Signature
 from threading import Event
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 import condgraph
 from condgraph.agents import toolbox
@@ -52,11 +52,7 @@ def mcp_server(tools: toolbox.Toolbox, *, name: str = "condgraph", at_once: int 
         instructions = Examples().guide()
     server = Server(name, title="condgraph", instructions=instructions, version=condgraph.__version__, log_level="WARNING")
     calls = Calls(at_once)
-    server.examples = dict(zip(("query", "match"), toolbox.described(tools), strict=True))
-    add_looking(server, tools, calls)
-    add_programs(server, tools, calls)
-    if tools.llm is not None:
-        add_words(server, tools, calls)
+    add_tools(server, tools, calls)
     add_resources(server, tools, calls)
     add_prompts(server, tools, calls)
     return server
@@ -100,7 +96,7 @@ class Calls:
             result = await self.run(call)
         except CondgraphError as error:
             return refused(error)
-        record = result if isinstance(result, dict) else toolbox.plain(result)
+        record = toolbox.plain(result)
         return CallToolResult(
             content=[TextContent(type="text", text=json.dumps(record, ensure_ascii=False))], structured_content=record
         )
@@ -109,18 +105,10 @@ class Calls:
 class Server(MCPServer[Any]):
     """A server that refuses unknown arguments of tools, which the SDK would silently ignore."""
 
-    #: What is added to the descriptions of tools: programs for the graph.
-    examples: Mapping[str, str] = {}
-
     async def list_tools(self) -> list[Tool]:
-        """Return the tools, with schemas that forbid other arguments and with examples in the descriptions."""
+        """Return the tools, with schemas that forbid other arguments."""
         return [
-            item.model_copy(
-                update={
-                    "input_schema": item.input_schema | {"additionalProperties": False},
-                    "description": cleandoc(item.description or "") + self.examples.get(item.name, ""),
-                }
-            )
+            item.model_copy(update={"input_schema": item.input_schema | {"additionalProperties": False}})
             for item in await super().list_tools()
         ]
 
@@ -156,150 +144,34 @@ def without(call: Callable[..., T]) -> Callable[..., T]:
 
 
 READS: Final = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-Language = Annotated[str | None, Field(description=toolbox.ABOUT["language"])]
-Program = Annotated[str, Field(description=toolbox.ABOUT["program"])]
-Table = Annotated[str | None, Field(description=toolbox.ABOUT["table"])]
-# Strict, so that true does not count as 1.
-Parameters = Annotated[dict[str, str | StrictInt | StrictFloat] | None, Field(description=toolbox.ABOUT["parameters"])]
-At = Annotated[str | None, Field(description=toolbox.ABOUT["at"])]
-Between = Annotated[list[str] | None, Field(min_length=2, max_length=2, description=toolbox.ABOUT["between"])]
-Certain = Annotated[bool, Field(description=toolbox.ABOUT["certain"])]
-AsOf = Annotated[str | None, Field(description=toolbox.ABOUT["as_of"])]
-Prefer = Annotated[
-    str | list[str] | dict[str, str | list[str]] | None,
-    Field(
-        description="What counts of two statements that contradict each other: rank, latest, earliest, or sources, best first; "
-        'or one of these for each predicate, such as {"capital": "latest"}'
-    ),
-]
-Most = Annotated[int, Field(ge=1, le=toolbox.MOST, description=toolbox.ABOUT["limit"])]
+TITLES: Final = {
+    "schema": "The schema of the graph", "find": "What a name is", "query": "Run a program",
+    "match": "Find subgraphs like a pattern", "evidence": "What an answer rests on", "ask": "Ask in words",
+}  # fmt: skip
+#: Types that are stricter than those of Python's callers: true does not count as 1.
+STRICT: Final = {"parameters": dict[str, str | StrictInt | StrictFloat] | None}
 
 
-def add_looking(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
-    """Add the tools that describe the graph: `schema` and `find`."""
-
-    @server.tool(title="The schema of the graph", annotations=READS)
-    async def schema(
-        source: Annotated[str | None, Field(description=toolbox.ABOUT["source"])] = None,
-        concept: Annotated[str | None, Field(description=toolbox.ABOUT["concept"])] = None,
-        predicate: Annotated[str | None, Field(description=toolbox.ABOUT["predicate"])] = None,
-        tokens: Annotated[int, Field(ge=1, le=100_000, description=toolbox.ABOUT["tokens"])] = 2_000,
-    ) -> Annotated[CallToolResult, toolbox.Described]:
-        """What can be asked about: sources, concepts, relations and attributes with their types,
-        units, counts and examples. Look here first.
-        """
-        return await calls.reply(without(partial(tools.schema, source=source, concept=concept, predicate=predicate, tokens=tokens)))
-
-    @server.tool(title="What a name is", annotations=READS)
-    async def find(
-        name: Annotated[str, Field(description=toolbox.ABOUT["name"])], limit: Most = 20
-    ) -> Annotated[CallToolResult, toolbox.NameLookup]:
-        """What a name is in the graph: its entities with their ids, the relations and attributes they
-        have, or the nearest names where nothing has it exactly.
-        """
-        return await calls.reply(partial(tools.find, name, limit=limit))
+def add_tools(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
+    """Add the tools of a toolbox."""
+    for tool in toolbox.declared(tools):
+        reads = READS if tool.name != "ask" else READS.model_copy(update={"open_world_hint": True, "idempotent_hint": False})
+        server.add_tool(_function(tool, calls), tool.name, TITLES[tool.name], tool.about, reads)
 
 
-def add_programs(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
-    """Add the tools for programs, patterns and evidence: `query`, `match` and `evidence`."""
+def _function(tool: toolbox.Tool, calls: Calls) -> Callable[..., Any]:
+    async def call(**arguments: Any) -> CallToolResult:
+        return await calls.reply(partial(tool.call, **arguments))
 
-    @server.tool(title="Run a program", annotations=READS)
-    async def query(
-        program: Program,
-        table: Table = None,
-        parameters: Parameters = None,
-        language: Language = None,
-        at: At = None,
-        between: Between = None,
-        certain: Certain = False,
-        as_of: AsOf = None,
-        prefer: Prefer = None,
-        limit: Most = 50,
-        facts: Annotated[int, Field(ge=0, le=toolbox.MOST, description=toolbox.ABOUT["facts"])] = 5,
-    ) -> Annotated[CallToolResult, toolbox.Answered]:
-        """Run a program on the graph, exactly; `table` groups, sums up, orders and cuts its rows. Gives
-        typed answers, warnings, and the first of the statements that the answer rests on.
-        """
-        return await calls.reply(
-            partial(
-                tools.query,
-                program,
-                language=language,
-                table=table,
-                parameters=parameters,
-                at=at,
-                between=between,
-                certain=certain,
-                as_of=as_of,
-                prefer=prefer,
-                limit=limit,
-                facts=facts,
-            )
-        )
-
-    @server.tool(title="Find subgraphs like a pattern", annotations=READS)
-    async def match(
-        pattern: Annotated[str, Field(description=toolbox.ABOUT["pattern"])],
-        k: Annotated[int, Field(ge=1, le=toolbox.MOST, description=toolbox.ABOUT["k"])] = 3,
-        at: At = None,
-        between: Between = None,
-        certain: Certain = False,
-        as_of: AsOf = None,
-        prefer: Prefer = None,
-        limit: Most = 20,
-    ) -> Annotated[CallToolResult, toolbox.Matched]:
-        """Find the subgraphs most similar to a pattern, for questions whose names or directions you
-        are not sure of. `distance` 0 is an exact match.
-        """
-        view: dict[str, Any] = {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": prefer}
-        return await calls.reply(partial(tools.match, pattern, k=k, limit=limit, **view))
-
-    @server.tool(title="What an answer rests on", annotations=READS)
-    async def evidence(
-        program: Program,
-        table: Table = None,
-        parameters: Parameters = None,
-        language: Language = None,
-        at: At = None,
-        between: Between = None,
-        certain: Certain = False,
-        as_of: AsOf = None,
-        prefer: Prefer = None,
-        limit: Most = 50,
-        offset: Annotated[int, Field(ge=0, description=toolbox.ABOUT["offset"])] = 0,
-    ) -> Annotated[CallToolResult, toolbox.Evidenced]:
-        """The statements that the answer to a program rests on, each with its sources and rows, page
-        by page.
-        """
-        return await calls.reply(
-            partial(
-                tools.evidence,
-                program,
-                language=language,
-                table=table,
-                parameters=parameters,
-                at=at,
-                between=between,
-                certain=certain,
-                as_of=as_of,
-                prefer=prefer,
-                limit=limit,
-                offset=offset,
-            )
-        )
-
-
-def add_words(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
-    """Add the tool for questions in words, which a model answers: `ask`."""
-
-    @server.tool(title="Ask in words", annotations=READS.model_copy(update={"open_world_hint": True, "idempotent_hint": False}))
-    async def ask(
-        question: Annotated[str, Field(description=toolbox.ABOUT["question"])],
-    ) -> Annotated[CallToolResult, dict[str, Any]]:
-        """Ask in plain words: a language model writes a program, which is run. Gives status,
-        answers, the program, citations, and the choices where a name has several meanings.
-        """
-        return await calls.reply(partial(tools.ask, question))
+    parameters = []
+    for item in tool.signature.parameters.values():
+        kind, about, *bounds = get_args(item.annotation)
+        field: Any = Field(description=about, **(bounds[0] if bounds else {}))
+        parameters.append(item.replace(annotation=Annotated[STRICT.get(item.name, kind), field]))
+    result: Any = Annotated[CallToolResult, tool.signature.return_annotation]
+    call.__name__ = tool.name
+    call.__signature__ = Signature(parameters, return_annotation=result)  # type: ignore[attr-defined]
+    return call
 
 
 def add_resources(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
@@ -308,7 +180,7 @@ def add_resources(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
     @server.resource("condgraph://schema", name="schema", title="The schema of the graph", mime_type="text/plain")
     async def schema_text() -> str:
         """What can be asked about, as text."""
-        return (await calls.run(without(tools.schema))).text
+        return (await calls.run(tools.schema)).text
 
     @server.resource("condgraph://schema.json", name="schema.json", title="The schema as JSON", mime_type="application/json")
     async def schema_json() -> str:
@@ -331,7 +203,7 @@ def add_prompts(server: Server, tools: toolbox.Toolbox, calls: Calls) -> None:
         return f"{await calls.run(without(both))}\n\n{task}"
 
     @server.prompt(title="Answer a question from the graph")
-    async def question(question: Annotated[str, Field(description=toolbox.ABOUT["question"])]) -> str:
+    async def question(question: Annotated[str, Field(description="A question in plain words")]) -> str:
         """Answer a question with programs, and cite the statements that the answer is based on."""
         return await begun(
             "Answer the question with the tools of the graph alone. Cite the statements that the answer rests on, with their "

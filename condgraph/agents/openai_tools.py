@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from inspect import cleandoc, signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from condgraph.agents.toolbox import Call, Toolbox, calls, failure, short
 from condgraph.engine.errors import MissingExtraError, OptionError, nearest
@@ -102,10 +102,9 @@ class OpenAITools:
 
 def _arguments(call: Call) -> type[BaseModel]:
     """Return a pydantic model of a tool's arguments, with the descriptions from its annotations."""
-    hints = get_type_hints(call, include_extras=True)
     fields: dict[str, Any] = {}
     for name, parameter in signature(call).parameters.items():
-        kind, description = get_args(hints[name])
+        kind, description, *_ = get_args(parameter.annotation)
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[name] = (Annotated[kind, Field(description=description)], default)
     return create_model(call.__name__, __config__=ConfigDict(extra="forbid"), **fields)

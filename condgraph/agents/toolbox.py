@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from inspect import cleandoc
+from inspect import Signature, cleandoc, signature
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 from condgraph.agents.guide import DATA, Examples, examples, hint_for_tools
 from condgraph.engine.algebra import ByName, around
@@ -21,6 +21,7 @@ from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, OptionError, ParseError, UnknownNameError, nearest, shortened
 from condgraph.engine.facts import shown
 from condgraph.engine.records import place_text
+from condgraph.engine.snapshot.directory import version_of
 from condgraph.engine.store import plan_texts
 from condgraph.languages.registry import PATTERN, detect, is_sql, unfenced
 from condgraph.prepared import run
@@ -203,8 +204,8 @@ def marked(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(record: Any) -> dict[str, Any]:
-    """Return a record as JSON, with `untrusted` fields marked."""
-    return marked(asdict(record))
+    """Return the record of a tool as JSON, with `untrusted` fields marked."""
+    return record if isinstance(record, dict) else marked(asdict(record))
 
 
 # -- the toolbox -------------------------------------------------------------------------------------
@@ -218,14 +219,38 @@ AT_START: Final = 5.0
 MOST_CHARACTERS: Final = 100_000
 
 
-class View(TypedDict, total=False):
-    """The options of `Graph.query` that select times, versions and sources."""
-
-    at: str | None
-    between: Sequence[str] | None
-    certain: bool
-    as_of: str | None
-    prefer: Prefer | None
+# The parameters of the tools: a type, a description for models, and bounds in pydantic's words.
+_Program = Annotated[str, "A program in KoPL, Cypher that reads, an LLM query or a logical query, with the names of this graph"]
+_Table = Annotated[
+    str | None,
+    "A clause over the rows that the program gives: where ... group by ... show ... having ... order by ... limit ...",
+]
+_Parameters = Annotated[Mapping[str, str | int | float] | None, "Values of the parameters ($name) of the program, unquoted"]
+_Language = Annotated[str | None, "kopl, cypher, llm_query or logic; recognised from the text by default"]
+_At = Annotated[str | None, "Only statements that may hold at this time, such as 1984 or 1984-05-03"]
+_Between = Annotated[
+    Sequence[str] | None,
+    "Only statements that may hold between these two times, such as 1984 and 1990",
+    {"min_length": 2, "max_length": 2},
+]
+_Certain = Annotated[bool, "With a time: only what certainly holds in all of it"]
+_AsOf = Annotated[str | None, "An earlier version, by its id or a time, such as g000003 or 2026-11-27"]
+_Prefer = Annotated[
+    str | Sequence[str] | Mapping[str, str | Sequence[str]] | None,
+    "What counts of two statements that contradict each other: rank, latest, earliest, or sources, best first; or one of these "
+    'for each predicate, such as {"capital": "latest"}',
+]
+_Limit = Annotated[int, f"The most results to give, at most {MOST:,}", {"ge": 1, "le": MOST}]
+_Facts = Annotated[int, "How many of the statements that the answer rests on to give", {"ge": 0, "le": MOST}]
+_Offset = Annotated[int, "How many statements to leave out at the beginning", {"ge": 0}]
+_Source = Annotated[str | None, "Only what has to do with this source"]
+_Concept = Annotated[str | None, "Only what has to do with this concept"]
+_Predicate = Annotated[str | None, "Only this relation or attribute"]
+_Tokens = Annotated[int, "How long the text may be, in tokens", {"ge": 1, "le": 100_000}]
+_Name = Annotated[str, "A name, spelled as you know it"]
+_Pattern = Annotated[str, "Triples like (UNKNOWN 1) -[relation]-> (name), one a line; names may be misspelled, directions guessed"]
+_Nearest = Annotated[int, "How many of the nearest subgraphs", {"ge": 1, "le": MOST}]
+_Question = Annotated[str, "A question in plain words"]
 
 
 class Toolbox:
@@ -238,23 +263,16 @@ class Toolbox:
 
     def __init__(self, graph: Graph, *, llm: Any = None, timeout: float = 30.0, follow: bool = False) -> None:
         self.graph, self.llm, self.timeout = graph, llm, timeout
-        self._manifest = graph._directory / "manifest.json" if follow and graph._directory is not None else None
-        self._seen = self._written()
+        self._directory = graph._directory if follow else None
+        self._seen = self._version()
         self._lock = Lock()
         self._examples: tuple[GraphSchema, Examples] | None = None
 
-    def _written(self) -> tuple[int, int] | None:
-        """Return a value that changes when a new generation becomes current."""
-        if self._manifest is None:
-            return None
-        try:
-            status = self._manifest.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_ino
+    def _version(self) -> tuple[int, int] | None:
+        return None if self._directory is None else version_of(self._directory)
 
     def _current(self) -> Graph:
-        now = self._written()
+        now = self._version()
         if now is not None and now != self._seen:
             with self._lock:
                 if now != self._seen:
@@ -275,24 +293,32 @@ class Toolbox:
         return self.examples().guide()
 
     # -- the tools ---------------------------------------------------------------------------------
+    # Their docstrings and annotations are what models read (`declared`). `cancelled` ends a call.
 
     def schema(
-        self, *, source: str | None = None, concept: str | None = None, predicate: str | None = None, tokens: int = 2_000
+        self,
+        *,
+        source: _Source = None,
+        concept: _Concept = None,
+        predicate: _Predicate = None,
+        tokens: _Tokens = 2_000,
+        cancelled: Event | None = None,
     ) -> Described:
-        """Describe what can be asked about, in about `tokens` tokens, with the counts of the graph.
-
-        It can be restricted to one source, concept or predicate.
+        """What can be asked about the graph: sources, concepts, relations and attributes with their
+        types, units, counts and examples. Look here first.
         """
         checked(tokens, "tokens", 100_000)
-        with within(self.timeout):
+        with within(self.timeout, cancelled):
             graph = self._current()
             overview = graph.schema(source=source, concept=concept, predicate=predicate, timeout=self.timeout)
             return Described(
                 f"{DATA}\n{overview.text(tokens)}", {name: int(count) for name, count in graph.status().counts.items()}
             )
 
-    def find(self, name: str, *, limit: int = 20, cancelled: Event | None = None) -> NameLookup:
-        """Return what a name means in the graph, or the nearest names if it is unknown."""
+    def find(self, name: _Name, *, limit: _Limit = 20, cancelled: Event | None = None) -> NameLookup:
+        """What a name is in the graph: its entities with their ids, the relations and attributes they
+        have, or the nearest names where nothing has it exactly.
+        """
         checked(limit, "limit")
         short(name, "name")
         with within(self.timeout, cancelled):
@@ -326,42 +352,50 @@ class Toolbox:
 
     def query(
         self,
-        program: str,
+        program: _Program,
         *,
-        language: str | None = None,
-        table: str | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        limit: int = 50,
-        facts: int = 5,
+        table: _Table = None,
+        parameters: _Parameters = None,
+        language: _Language = None,
+        at: _At = None,
+        between: _Between = None,
+        certain: _Certain = False,
+        as_of: _AsOf = None,
+        prefer: _Prefer = None,
+        limit: _Limit = 50,
+        facts: _Facts = 5,
         cancelled: Event | None = None,
-        **view: Unpack[View],
     ) -> Answered:
-        """Answer a program, with the first statements that the answer is based on.
-
-        With `table`, a clause, the answer is a table of the program's rows.
+        """Run a program on the graph, exactly; `table` groups, sums up, orders and cuts its rows. Gives
+        typed answers, warnings, and the first of the statements that the answer rests on.
         """
         checked(limit, "limit")
         checked(facts, "facts", least=0)
         with within(self.timeout, cancelled):
+            view = _view(at, between, certain, as_of, prefer)
             return answered(self.asked(program, language, parameters, limit, table, **view), limit, facts)
 
     def evidence(
         self,
-        program: str,
+        program: _Program,
         *,
-        language: str | None = None,
-        table: str | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        limit: int = 50,
-        offset: int = 0,
+        table: _Table = None,
+        parameters: _Parameters = None,
+        language: _Language = None,
+        at: _At = None,
+        between: _Between = None,
+        certain: _Certain = False,
+        as_of: _AsOf = None,
+        prefer: _Prefer = None,
+        limit: _Limit = 50,
+        offset: _Offset = 0,
         cancelled: Event | None = None,
-        **view: Unpack[View],
     ) -> Evidenced:
-        """Return the statements that the answer to a program is based on, each with its sources and rows."""
+        """The statements that the answer to a program rests on, each with its sources and rows, page by page."""
         checked(limit, "limit")
         checked(offset, "offset", 1 << 31, least=0)
         with within(self.timeout, cancelled):
-            answer = self.asked(program, language, parameters, MOST, table, **view)
+            answer = self.asked(program, language, parameters, MOST, table, **_view(at, between, certain, as_of, prefer))
             evidence = answer.evidence
             searched = [str(item) for item in getattr(evidence, "searched", ())]
             texts = [shortened(text, LONGEST) for text in answer.texts[:limit]]
@@ -375,7 +409,7 @@ class Toolbox:
         parameters: Mapping[str, Any] | None,
         limit: int,
         table: str | None = None,
-        **view: Unpack[View],
+        **view: Any,
     ) -> Answer:
         """Return the answer to a program as an `Answer`."""
         short(program, "program")
@@ -407,11 +441,26 @@ class Toolbox:
                 )
             raise ParseError(error.message, hint=hint) from None
 
-    def match(self, pattern: str, *, k: int = 3, limit: int = 20, cancelled: Event | None = None, **view: Unpack[View]) -> Matched:
-        """Find the subgraphs most similar to a pattern. Names may be misspelled and directions guessed."""
+    def match(
+        self,
+        pattern: _Pattern,
+        *,
+        k: _Nearest = 3,
+        at: _At = None,
+        between: _Between = None,
+        certain: _Certain = False,
+        as_of: _AsOf = None,
+        prefer: _Prefer = None,
+        limit: _Limit = 20,
+        cancelled: Event | None = None,
+    ) -> Matched:
+        """Find the subgraphs most similar to a pattern, for questions whose names or directions you
+        are not sure of. `distance` 0 is an exact match.
+        """
         checked(limit, "limit")
         checked(k, "k")
         short(pattern, "pattern")
+        view = _view(at, between, certain, as_of, prefer)
         answer = self._current().match(pattern, k=k, limit=limit, timeout=self.timeout, cancelled=cancelled, **view)
         with within(self.timeout, cancelled):
             unknown = [(index, node.name) for index, node in enumerate(answer.pattern.nodes) if not node.known]
@@ -424,11 +473,9 @@ class Toolbox:
             ]  # fmt: skip
             return Matched(shortened(answer.program, LONGEST), subgraphs, len(answer), answer.exact, list(answer.warnings))
 
-    def ask(self, question: str, *, cancelled: Event | None = None) -> dict[str, Any]:
-        """Answer a question in words.
-
-        The outcome is that of `Asked.data`: status, answers, text with citations, program, choices. Raises
-        `OptionError` if no model is configured.
+    def ask(self, question: _Question, *, cancelled: Event | None = None) -> dict[str, Any]:
+        """Ask in plain words: a language model writes a program, which is run. Gives status,
+        answers, the program, citations, and the choices where a name has several meanings.
         """
         short(question, "question")
         if self.llm is None:
@@ -436,14 +483,13 @@ class Toolbox:
         return marked(self._current().ask(question, self.llm, timeout=self.timeout, cancelled=cancelled).data())
 
 
-def _view(
-    at: str | None, between: Sequence[str] | None, certain: bool, as_of: str | None, prefer: Mapping[str, str] | None
-) -> View:
-    """Convert the options as agents pass them: a preference is a word, or a source, for each predicate."""
+def _view(at: str | None, between: Sequence[str] | None, certain: bool, as_of: str | None, prefer: Prefer | None) -> dict[str, Any]:
+    """Return options of `Graph.query`. As agents put it, a preference by predicate may name a single source."""
     from condgraph.engine.conflicts import CRITERIA
 
-    preferred: Any = {name: text if text in CRITERIA else [text] for name, text in prefer.items()} if prefer else None
-    return {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": preferred}
+    if isinstance(prefer, Mapping):
+        prefer = {name: [value] if isinstance(value, str) and value not in CRITERIA else value for name, value in prefer.items()}
+    return {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": prefer}
 
 
 def checked(number: int, what: str, most: int = MOST, *, least: int = 1) -> None:
@@ -466,154 +512,66 @@ def short(text: str, what: str) -> None:
 
 Call = Callable[..., dict[str, Any]]
 
-#: Descriptions of the tools' parameters, for the schemas that models see.
-ABOUT: Final[dict[str, str]] = {
-    "program": "A program in KoPL, Cypher that reads, an LLM query or a logical query, with the names of this graph",
-    "table": "A clause over the rows that the program gives: where ... group by ... show ... having ... order by ... limit ...",
-    "parameters": "Values of the parameters ($name) of the program, unquoted",
-    "language": "kopl, cypher, llm_query or logic; recognised from the text by default",
-    "at": "Only statements that may hold at this time, such as 1984 or 1984-05-03",
-    "between": "Only statements that may hold between these two times, such as 1984 and 1990",
-    "certain": "With a time: only what certainly holds in all of it",
-    "as_of": "An earlier version, by its id or a time, such as g000003 or 2026-11-27",
-    "prefer": "What counts of two statements that contradict each other, by predicate: rank, latest, earliest or a source",
-    "limit": f"The most results to give, at most {MOST:,}",
-    "facts": "How many of the statements that the answer rests on to give",
-    "offset": "How many statements to leave out at the beginning",
-    "source": "Only what has to do with this source",
-    "concept": "Only what has to do with this concept",
-    "predicate": "Only this relation or attribute",
-    "tokens": "How long the text may be, in tokens",
-    "name": "A name, spelled as you know it",
-    "pattern": "Triples like (UNKNOWN 1) -[relation]-> (name), one a line; names may be misspelled, directions guessed",
-    "k": "How many of the nearest subgraphs",
-    "question": "A question in plain words",
-}
-# The same as annotations, which frameworks read.
-_Program = Annotated[str, ABOUT["program"]]
-_Table = Annotated[str | None, ABOUT["table"]]
-_Parameters = Annotated[dict[str, str | int | float] | None, ABOUT["parameters"]]
-_Language = Annotated[str | None, ABOUT["language"]]
-_At = Annotated[str | None, ABOUT["at"]]
-_Between = Annotated[list[str] | None, ABOUT["between"]]
-_Certain = Annotated[bool, ABOUT["certain"]]
-_AsOf = Annotated[str | None, ABOUT["as_of"]]
-_Prefer = Annotated[dict[str, str] | None, ABOUT["prefer"]]
-_Limit = Annotated[int, ABOUT["limit"]]
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool of a graph for a model: its description, its call, and its parameters with descriptions and bounds."""
+
+    name: str
+    about: str
+    call: Callable[..., Any]
+    signature: Signature
 
 
-def calls(tools: Toolbox) -> list[Call]:
+def declared(tools: Toolbox) -> list[Tool]:
     """Return the tools: `schema`, `find`, `query`, `match`, `evidence`, and `ask` if there is a model.
 
-    The docstrings of `query` and `match` get examples from the graph.
+    The descriptions of `query` and `match` have examples from the graph.
     """
-
-    def result_of(call: Callable[[], Any]) -> dict[str, Any]:
-        try:
-            result = call()
-        except CondgraphError as error:
-            return failure(error)
-        return result if isinstance(result, dict) else plain(result)
-
-    def schema(
-        source: Annotated[str | None, ABOUT["source"]] = None,
-        concept: Annotated[str | None, ABOUT["concept"]] = None,
-        predicate: Annotated[str | None, ABOUT["predicate"]] = None,
-        tokens: Annotated[int, ABOUT["tokens"]] = 2000,
-    ) -> dict[str, Any]:
-        """What can be asked about the graph: sources, concepts, relations and attributes with their
-        types, units, counts and examples. Look here first.
-        """
-        return result_of(lambda: tools.schema(source=source, concept=concept, predicate=predicate, tokens=tokens))
-
-    def find(name: Annotated[str, ABOUT["name"]], limit: _Limit = 20) -> dict[str, Any]:
-        """What a name is in the graph: its entities with their ids, the relations and attributes they
-        have, or the nearest names where nothing has it exactly.
-        """
-        return result_of(lambda: tools.find(name, limit=limit))
-
-    def query(
-        program: _Program,
-        table: _Table = None,
-        parameters: _Parameters = None,
-        language: _Language = None,
-        at: _At = None,
-        between: _Between = None,
-        certain: _Certain = False,
-        as_of: _AsOf = None,
-        prefer: _Prefer = None,
-        limit: _Limit = 50,
-        facts: Annotated[int, ABOUT["facts"]] = 5,
-    ) -> dict[str, Any]:
-        """Run a program on the graph, exactly. Gives typed answers, warnings, and the first of the
-        statements that the answer rests on.
-        """
-        view = _view(at, between, certain, as_of, prefer)
-        options: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
-        return result_of(lambda: tools.query(program, facts=facts, **options, **view))
-
-    def match(
-        pattern: Annotated[str, ABOUT["pattern"]],
-        k: Annotated[int, ABOUT["k"]] = 3,
-        at: _At = None,
-        between: _Between = None,
-        certain: _Certain = False,
-        as_of: _AsOf = None,
-        prefer: _Prefer = None,
-        limit: _Limit = 20,
-    ) -> dict[str, Any]:
-        """Find the subgraphs most similar to a pattern, for questions whose names or directions you
-        are not sure of. `distance` 0 is an exact match.
-        """
-        view = _view(at, between, certain, as_of, prefer)
-        return result_of(lambda: tools.match(pattern, k=k, limit=limit, **view))
-
-    def evidence(
-        program: _Program,
-        table: _Table = None,
-        parameters: _Parameters = None,
-        language: _Language = None,
-        at: _At = None,
-        between: _Between = None,
-        certain: _Certain = False,
-        as_of: _AsOf = None,
-        prefer: _Prefer = None,
-        limit: _Limit = 50,
-        offset: Annotated[int, ABOUT["offset"]] = 0,
-    ) -> dict[str, Any]:
-        """The statements that the answer to a program rests on, each with its sources and rows, page by page."""
-        view = _view(at, between, certain, as_of, prefer)
-        options: dict[str, Any] = {"language": language, "table": table, "parameters": parameters, "limit": limit}
-        return result_of(lambda: tools.evidence(program, offset=offset, **options, **view))
-
-    result: list[Call] = [schema, find, query, match, evidence]
-    if tools.llm is not None:
-
-        def ask(question: Annotated[str, ABOUT["question"]]) -> dict[str, Any]:
-            """Ask the graph in plain words: a model writes a program, which is run."""
-            return result_of(lambda: tools.ask(question))
-
-        result.append(ask)
-    for call, example in zip((query, match), described(tools), strict=True):
-        call.__doc__ = f"{cleandoc(call.__doc__ or '')}{example} {DATA}"
+    result, such = [], _such(tools)
+    for name in ("schema", "find", "query", "match", "evidence", *(["ask"] if tools.llm is not None else [])):
+        method = getattr(Toolbox, name)
+        hints = get_type_hints(method, include_extras=True)
+        known = [item for item in signature(method).parameters.values() if item.name not in ("self", "cancelled")]
+        parameters = [item.replace(annotation=hints[item.name]) for item in known]
+        about = cleandoc(method.__doc__) + such.get(name, "")
+        result.append(Tool(name, about, getattr(tools, name), Signature(parameters, return_annotation=hints["return"])))
     return result
 
 
-def described(tools: Toolbox) -> tuple[str, str]:
+def calls(tools: Toolbox) -> list[Call]:
+    """Return the tools (`declared`) as functions whose results are JSON, errors too."""
+    return [_function(tool) for tool in declared(tools)]
+
+
+def _function(tool: Tool) -> Call:
+    def call(*arguments: Any, **options: Any) -> dict[str, Any]:
+        try:
+            return plain(tool.call(*arguments, **options))
+        except CondgraphError as error:
+            return failure(error)
+
+    parameters = tool.signature.parameters.values()
+    call.__name__ = call.__qualname__ = tool.name
+    call.__doc__ = f"{tool.about} {DATA}" if tool.name in ("query", "match") else tool.about
+    call.__annotations__ = {item.name: item.annotation for item in parameters} | {"return": dict[str, Any]}
+    call.__signature__ = tool.signature.replace(return_annotation=dict[str, Any])  # type: ignore[attr-defined]
+    return call
+
+
+def _such(tools: Toolbox) -> dict[str, str]:
     """Return what to add to the descriptions of `query` and `match`: programs and a pattern for the graph.
 
-    Both are empty if the graph cannot be asked for its names now.
+    Nothing if the graph cannot be asked for its names now.
     """
     try:
         with within(AT_START):
             known = tools.examples()
     except CondgraphError:
-        return "", ""
-    programs = "".join(f"\n  {text}" for text in (*known.kopl[:4], *known.cypher))
-    if known.clauses:
-        programs += f"\n  {known.rows} with table: {known.clauses[0]}"
-    pattern = "".join(f"\n  {text}" for text in known.pattern)
-    return tuple(f" Such as:{texts}\n" if texts else "" for texts in (programs, pattern))  # type: ignore[return-value]
+        return {}
+    programs = [*known.kopl[:4], *known.cypher, *(f"{known.rows} with table: {clause}" for clause in known.clauses[:1])]
+    lines = {"query": programs, "match": known.pattern}
+    return {name: " Such as:" + "".join(f"\n  {text}" for text in texts) + "\n" for name, texts in lines.items() if texts}
 
 
 # -- pieces of text for retrievers -------------------------------------------------------------------

@@ -23,7 +23,7 @@ from condgraph.cli.arguments import LoginOptions, StoreOption, grouped, how_to_o
 from condgraph.cli.exits import complain, guard
 from condgraph.engine.addresses import shown
 from condgraph.engine.errors import OptionError, UnsupportedError
-from condgraph.engine.snapshot.directory import graph_directory
+from condgraph.engine.snapshot.directory import graph_directory, version_of
 
 if TYPE_CHECKING:
     from condgraph.bolt.connection import Bolt
@@ -412,10 +412,10 @@ def _named(store: str) -> tuple[str, str]:
 def _renew(api: Api, stop: Event) -> None:
     """Reopen further graphs in folders when they have been loaded again."""
     folders = {Path(one.place): one for one in api.graphs.values() if one is not api.workers and "://" not in one.place}
-    versions = {folder: _version(graph_directory(folder, "default")) for folder in folders}
+    versions = {folder: version_of(graph_directory(folder, "default")) for folder in folders}
     while folders and not stop.wait(_INTERVAL):
         for folder, workers in folders.items():
-            if (now := _version(graph_directory(folder, "default"))) != versions[folder]:
+            if (now := version_of(graph_directory(folder, "default"))) != versions[folder]:
                 versions[folder] = now
                 workers.renew()
 
@@ -552,7 +552,7 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
         if checks and replaced() is not None:
             checks -= 1
             free_unused()
-        now = _version(directory)
+        now = version_of(directory)
         if now == last_version:
             continue
         try:
@@ -579,12 +579,3 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
                 loaded_again = "the graph was loaded again and cannot be served", "the old one goes on"
                 problem_text, consequence = ("there is no SPARQL", "it is tried again") if backend.preparing else loaded_again
                 complain(f"warning: {problem_text}: {error}; {consequence}")
-
-
-def _version(directory: Path) -> tuple[int, int] | None:
-    """Return a value that changes when a new generation becomes current."""
-    try:
-        status = (directory / "manifest.json").stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_ino

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import condgraph
 from condgraph.agents.guide import DATA, Examples, hint_for_tools
-from condgraph.agents.toolbox import ABOUT, Toolbox, calls, failure
+from condgraph.agents.toolbox import Toolbox, calls, declared, failure
 from condgraph.engine.errors import CondgraphError, DeadlineError, OptionError, ParseError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import Quantity
@@ -59,7 +59,7 @@ def test_every_example_gives_something_on_its_graph(make: Any) -> None:
 
 def test_a_graph_without_mountains_has_none_in_its_guide() -> None:
     tools = Toolbox(shop())
-    seen = tools.guide() + "".join(call.__doc__ or "" for call in calls(tools)) + "".join(ABOUT.values())
+    seen = tools.guide() + "".join(f"{tool.about} {tool.signature}" for tool in declared(tools))
     for word in ("mountain", "Nepal", "Annapurna", "Eastwood", "film", "France", "height", "Nobel"):
         assert word not in seen
     assert "ordered by" in seen
@@ -126,10 +126,9 @@ def test_what_is_data_is_marked() -> None:
 
 
 def test_every_parameter_has_a_description() -> None:
-    from inspect import signature
-
-    for call in calls(Toolbox(samples(), llm=lambda messages: "")):
-        assert {*signature(call).parameters} <= {*ABOUT}
+    for tool in declared(Toolbox(samples(), llm=lambda messages: "")):
+        for parameter in tool.signature.parameters.values():
+            assert isinstance(get_args(parameter.annotation)[1], str)
 
 
 def test_mcp_without_mountains() -> None:

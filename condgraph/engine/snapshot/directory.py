@@ -106,6 +106,15 @@ def graph_directory(store: Path, graph: str) -> Path:
     return store / folder
 
 
+def version_of(directory: Path) -> tuple[int, int] | None:
+    """Return a value that changes when a new generation becomes current; None if there is no graph."""
+    try:
+        status = (directory / _MANIFEST).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino
+
+
 def graph_names(store: Path) -> list[str]:
     """Return the names of the graphs in a store, sorted."""
     if not store.is_dir():

@@ -873,7 +873,7 @@ class _Parser(Tokens):
 #: Operators by level, loosest first.
 _ARITHMETIC: Final = (("+", "-", "||"), ("*", "/", "%"), ("^",))
 _COMPARISONS: Final = frozenset(("=", "<>", "<", "<=", ">", ">="))
-_ALIASES: Final = {"ceiling": "ceil", "rels": "relationships", "sdtev": "stdev"}
+_ALIASES: Final = {"ceiling": "ceil", "rels": "relationships"}
 _NAMESPACES: Final = frozenset(
     ("date", "time", "datetime", "localtime", "localdatetime", "duration", "apoc", "gds", "db", "dbms", "point")
 )

@@ -57,7 +57,7 @@ class Condition:
     quantity: Quantity | None
     time: Time | None
 
-    def holds(self, value: Any, units: Sequence[str] = ()) -> bool:
+    def holds(self, value: Any) -> bool:
         """Whether a value of a graph satisfies the condition, exactly; False for other types."""
         if isinstance(value, Quantity) and self.quantity is not None:
             bound = self.in_unit(value.unit)

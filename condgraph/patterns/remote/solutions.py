@@ -81,12 +81,14 @@ class RemoteReader:
     ) -> None:
         self._store, self._catalogue, self._pattern, self._problem, self._options = store, catalogue, pattern, problem, options
         self._ahead: list[tuple[int, ...]] = []
+        self._places: dict[tuple[int, ...], int] = {}
         self._read = False
         self._readers: dict[tuple[int, ...], _SmallReader] = {}
 
     def expect(self, solutions: NDArray[np.int32]) -> None:
         """Note all solutions, so that their statements are fetched together."""
         self._ahead = [tuple(row) for row in solutions.tolist()]
+        self._places = {key: at for at, key in enumerate(self._ahead)}
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
         """Return the nodes, with their terms."""
@@ -108,8 +110,8 @@ class RemoteReader:
         key = tuple(numbers)
         reader = self._readers.get(key)
         if reader is None:
-            position = self._ahead.index(key) if key in self._ahead else -1
-            solutions = [key] if position < 0 else self._ahead[position : position + TOGETHER]
+            position = self._places.get(key)
+            solutions = [key] if position is None else self._ahead[position : position + TOGETHER]
             bonds = [*self._problem.bonds, *self._problem.loops.values()]
             pairs = sorted({(solution[bond.first], solution[bond.second]) for solution in solutions for bond in bonds})
             values = []
