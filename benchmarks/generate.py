@@ -117,7 +117,7 @@ def beside_paper(data: Path, number: int) -> dict[str, Any]:
         rows.append([what, name, PAPER.get((what, name)), amount if what == "mean" else 100 * amount])
     order = list(dict.fromkeys(row[0] for row in rows))
     return {
-        "title": "Questions from a graph, beside KQA Pro",
+        "title": "Questions from a graph, compared with KQA Pro",
         "columns": ["what", "of", "KQA Pro, % or mean", "condgraph, % or mean"],
         "rows": sorted(rows, key=lambda row: order.index(row[0])),
         "notes": [

@@ -65,12 +65,19 @@ PRINTING = ("wtq", "llm_query")
 PRIVATE = frozenset({"host", "hostname", "node", "user", "path", "directory", "folder"})
 HEAD = """# Results
 
-Measured figures, each with the command that measures it and the machine it ran on.
-`python benchmarks/results.py` prints this page from what the benchmarks write; nothing in it is
-written by hand. The data of the benchmarks is not part of the package.
+Measured figures. Each section has what was measured, the command that measures it, a table, and
+what the figures mean, with goals that are missed and why.
 
-Compare ratios of two engines in one run; figures of different machines do not compare. Speed
-differs from run to run by some percent, and by more on a machine that does other work.
+- **Machine**: where a section names no other one, 2 cores of an AMD EPYC and
+  24 GiB of memory, Linux, Python 3.11.7, NumPy 2.4.6. A *load* is the number of processes that
+  wanted a core during the measurement; wall times at a load above 2 are too long.
+- **CPU time** is the time that a process had a core. It depends little on the load.
+- **Comparisons**: compare two engines within one run. Figures of different machines do not compare,
+  and on one machine speed differs from run to run by some percent.
+- **Commands**: `DIR` and `DATA` are folders with the data sets, which are not part of the package;
+  the docstring of each benchmark says what they hold. A benchmark writes its figures to
+  `benchmarks/out`, and `python benchmarks/results.py --keep` replaces the sections of this page
+  that it finds there.
 """
 #: The heading of the summary.
 SHORT = "In short"
@@ -85,12 +92,12 @@ SENTENCES = (
     (
         "KoPL programs",
         r"(\d+) of the (\d+) programs without a flag give the expected answer",
-        "{0} of the {1} programs that no quirk of that package decides give the expected answer.",
+        "{0} of the {1} programs whose expected answer depends on no quirk of that package give it.",
     ),
     (
         "Scale: loading and opening",
         r"\| triples \| (10,000,000) \| ([\d,.]+) \|(?:[^|]+\|){5} ([\d,.]+) ",
-        "{0} triples load in {1} s, and open in {2} ms.",
+        "{0} triples load in {1} s and open in {2} ms.",
     ),
     ("Scale: asking", r"\| triples \| two hops \|(?:[^|]+\|){2} ([\d,.]+) ", "Two hops among 10 million statements take {0} ms."),
     (
@@ -106,12 +113,12 @@ SENTENCES = (
     (
         "The same answers on a server (neo4j)",
         r"\| all \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) ",
-        "Of {0} programs, {3} have another answer on Neo4j than in process.",
+        "Of {0} programs, {3} give another answer on Neo4j than in process.",
     ),
     (
-        "SPARQL: KoPL programs on the embedded store, beside KQA Pro's form of the same query",
+        "SPARQL: KoPL programs on the embedded store",
         r"\| all \| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d,]+) \| ([\d,]+) ",
-        "{0} programs as SPARQL on the embedded store take {3} ms; KQA Pro's form of them takes {4} ms.",
+        "{0} programs as SPARQL on the embedded store take {3} ms of CPU, in KQA Pro's form {4} ms.",
     ),
     (
         "Graph patterns: gold answers of gold patterns",
@@ -121,12 +128,12 @@ SENTENCES = (
     (
         "Questions from a graph",
         r"\| Wikidata with qualifiers \| ([\d,]+) \| ([\d.]+) ",
-        "{0} questions made from 14,304 entities of Wikidata take {1} s of a processor, with SPARQL and Cypher.",
+        "Making {0} questions from 14,304 entities of Wikidata takes {1} s of CPU, with their SPARQL and Cypher.",
     ),
     (
         "The SPARQL endpoint under load",
         r"\| ordinary, with runaways \| ([\d,]+) \|(?:[^|]+\|){3} ([\d.]+) ",
-        "Beside queries that run away, 99 % of a server's {0} other queries end within {1} ms.",
+        "While a tenth of a server's queries never end, 99 % of the other {0} are answered within {1} ms.",
     ),
 )
 EMPTY = "\nNothing has been measured yet: run a benchmark of the folder `benchmarks`, then this command.\n"
