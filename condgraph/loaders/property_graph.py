@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import FormatError, LoadError, OptionError
+from condgraph.engine.errors import FormatError, LoadError, OptionError, shortened
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement
 from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Format, Options, Reading, option_bool
 from condgraph.loaders.files import ENCODING_HELP, head_text, is_document, path_of, read_head, stem_of, suffix_of
-from condgraph.loaders.table.column_types import Cell, Declared, Profile
+from condgraph.loaders.table.column_types import Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.joins import plain
 from condgraph.loaders.table.text import TextTable, sample_rows
 
@@ -315,19 +315,35 @@ class _Typed:
 
     def __init__(self, files: Sequence[GraphFile], profiles: dict[tuple[bool, str], Profile], lists: _Lists) -> None:
         declared: dict[str, set[Declared]] = {}
+        first: dict[str, GraphFile] = {}
         for file in files:
             for column in file.columns:
                 if column.role == "property":
                     declared.setdefault(column.name, set()).add(column.declared)
-        self.readers: dict[tuple[bool, str], Callable[[str], Cell | None]] = {}
+                    first.setdefault(column.name, file)
+        self._lists = lists
+        self._types: dict[tuple[bool, str], ColumnType] = {}
+        self._readers: dict[tuple[bool, str], Callable[[str], Cell | None]] = {}
         for (edge, name), profile in profiles.items():
             kinds = declared[name]
-            column_type = profile.decide(name, next(iter(kinds)) if len(kinds) == 1 else "auto")
-            self.readers[edge, name] = column_type.reader()
+            # A number that is none (NaN) is no missing one here.
+            chosen = replace(profile.decide(name, next(iter(kinds)) if len(kinds) == 1 else "auto"), missing=_NONE)
+            self._types[edge, name], self._readers[edge, name] = chosen, chosen.reader()
+            for note in chosen.notes():
+                # The options that a note names are those of tables.
+                message = f"{note.partition('; ')[0]}; a type in the header, as in {name}:string, decides"
+                first[name].reading.warn(message, field=name)
 
-    def of(self, text: str, edge: bool, name: str) -> Cell | None:
-        """Return the value of a property."""
-        return self.readers[edge, name](text)
+    def values(self, cell: str, column: Column, edge: bool, file: GraphFile, row: int) -> Iterator[tuple[Value, str | None]]:
+        """Yield the values of a property in a cell, each with its raw text if that differs."""
+        for part in self._lists.of(cell, column, edge):
+            read = self._readers[edge, column.name](part)
+            if read is not None:
+                kind = self._types[edge, column.name].kind
+                if isinstance(read[0], str) and kind in ("number", "time", "clock"):
+                    kinds = "numbers" if kind == "number" else "times"
+                    file.reading.warn(f"{shortened(read[0], 60)!r} stays text among {kinds}", row=row, field=column.name)
+                yield read
 
 
 class _Graph:
@@ -390,14 +406,8 @@ class _Graph:
             if id_column.name:
                 yield Sourced(Statement(ident, id_column.name, collapse(cell), (), number), sources)
             for place, column in properties:
-                for value, raw in self._values(columns[place][row], column, False):
+                for value, raw in self.typed.values(columns[place][row], column, False, file, number):
                     yield Sourced(Statement(ident, column.name, value, (), number, raw), sources)
-
-    def _values(self, cell: str, column: Column, edge: bool) -> Iterator[tuple[Value, str | None]]:
-        for part in self.lists.of(cell, column, edge):
-            values = self.typed.of(part, edge, column.name)
-            if values is not None:
-                yield values
 
     def edges(self, file: GraphFile) -> Iterator[Item]:
         """Yield the relationships of a file."""
@@ -422,7 +432,9 @@ class _Graph:
                 file.reading.bad(f"there is no node {collapse(columns[missing][row])!r}", row=number, field=file.headers[missing])
                 continue
             qualifiers: list[tuple[str, Ref | Value]] = [
-                (column.name, value) for place, column in properties for value, _ in self._values(columns[place][row], column, True)
+                (column.name, value)
+                for place, column in properties
+                for value, _ in self.typed.values(columns[place][row], column, True, file, number)
             ]
             if idents and self.keep and columns[idents[0]][row].strip():
                 qualifiers.append(("id", collapse(columns[idents[0]][row])))

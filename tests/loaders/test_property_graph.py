@@ -269,3 +269,19 @@ def test_declared_numbers_are_numbers_whatever_they_are_called(tmp_path: Path) -
     assert said == []
     assert graph.kopl("Find(Ann) Relate(KNOWS, forward) QFilterNum(since, 2000, <) QueryName()").texts == ["Bob"]
     assert graph.kopl("FindAll() FilterNum(born, 1975, >) QueryName()").texts == ["Bob"]
+
+
+def test_cells_without_the_type_of_their_column_give_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text(
+        ":ID,n:int,d:double,day:date,at:datetime,:LABEL\n"
+        "1,12,NaN,2015-07-21,2015-07-21T21:40:32.142,A\n2,abc,-Infinity,2015-W30,,A\n3,,1.5,,,A\n"
+    )
+    (tmp_path / "r.csv").write_text(":START_ID,:END_ID,:TYPE,w:int\n1,2,R,2\n2,3,R,two\n")
+    graph, said = loaded(tmp_path)
+    assert said == [
+        "parts of a second are cut off in 1 cells; a type in the header, as in at:string, decides",
+        *(f"{text!r} stays text among numbers" for text in ("NaN", "abc", "-Infinity")),
+        "'2015-W30' stays text among times",
+        "'two' stays text among numbers",
+    ]
+    assert graph.kopl(f"Find({tmp_path.name}/1) QueryAttr(d)").texts == ["NaN"]

@@ -147,6 +147,20 @@ class ColumnType:
             return value, cell
         return value, None if text_of(value) == cell else cell
 
+    def notes(self) -> Iterator[str]:
+        """Yield warnings about cells that the column cannot read properly, or reads in one of several ways."""
+        yield from self.remarks
+        if self.cut:
+            yield f"parts of a second are cut off in {self.cut} cells; the raw text keeps them"
+        if self.unread:
+            yield (
+                f"{numbered(self.unread, 'cell is a number or a time', 'cells are numbers or times')}, written in ways that do "
+                "not go together, and the column stays text; types= with number or time reads what it can"
+            )
+        if self.ambiguous:
+            dates, stay = numbered(self.ambiguous, "date", "dates"), "stays" if self.ambiguous == 1 else "stay"
+            yield f"{dates} may have the day or the month first and {stay} text; day_first=true or false decides"
+
     @property
     def numbers_are(self) -> str:
         """What numbers mean in a column without texts: "day" (20240131), "year", or "" (numbers)."""

@@ -431,7 +431,7 @@ class Table:
             decimal=self.options.decimal,
             seasons=self.options.seasons,
         )
-        for remark in result.remarks:
+        for remark in result.notes():
             self.reading.warn(remark, field=name)
         if self._commas not in (None, name) and result.kind == "number" and profile.either_way:
             self.reading.warn(
@@ -444,19 +444,6 @@ class Table:
                 "1,234 is read as 1234 and 1.234 as it is; in this table 1,234 may be meant as 1.234, and 1.234 as 1234, and "
                 "no cell says so; decimal= with a comma or a point decides",
                 field=name,
-            )
-        if result.cut:
-            self.reading.warn(f"parts of a second are cut off in {result.cut} cells; the raw text keeps them", field=name)
-        if result.unread:
-            self.reading.warn(
-                f"{numbered(result.unread, 'cell is a number or a time', 'cells are numbers or times')}, written in ways that do "
-                "not go together, and the column stays text; types= with number or time reads what it can",
-                field=name,
-            )
-        if result.ambiguous:
-            dates, stay = numbered(result.ambiguous, "date", "dates"), "stays" if result.ambiguous == 1 else "stay"
-            self.reading.warn(
-                f"{dates} may have the day or the month first and {stay} text; day_first=true or false decides", field=name
             )
         return result
 
