@@ -121,6 +121,11 @@ def test_queries(text: str) -> None:
     rdf = graph.rdf()
     rows = compare(asking(graph), rdf, text)
     assert rows or "<f2> }" in text
+    # What an RDF store leaves to the client is the same.
+    here, there = (
+        graph.query(text, language="sparql", base="http://condgraph.example/default/", engine=engine) for engine in (None, "sparql")
+    )
+    assert (there.columns, sorted(map(str, there.cells))) == (here.columns, sorted(map(str, here.cells)))
 
 
 def test_an_answer_has_evidence_and_can_be_checked() -> None:

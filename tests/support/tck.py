@@ -207,7 +207,7 @@ class _Created(_Parser):
             row = {**rows[0], **{f" {at}": values for at, values in enumerate(collected.values())}}
             value = item.value
             for at, part in enumerate(collected):
-                value = tree.rebuilt(
+                value = ex.rebuilt(
                     value, lambda expression, part=part, at=at: ex.Variable(f" {at}") if expression == part else None
                 )
             result[item.name] = self._value(value, row)

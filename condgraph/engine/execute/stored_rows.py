@@ -43,12 +43,15 @@ def run_rows(plan: Node, core: Solutions, names: Sequence[str], rows: Sequence[R
     columns = {}
     for index, name in enumerate(names):
         entity, attribute = np.full(len(rows), -1, np.int32), np.full(len(rows), -1, np.int32)
-        other_terms: list[Name | bool | int | None] = [None] * len(rows)
+        other_terms: list[str | bool | int | None] = [None] * len(rows)
         for place, row in enumerate(watched(rows)):
             term = row[index]
             if isinstance(term, Ref):
                 entity[place] = snapshot.identified(term.id)
-            elif isinstance(term, bool | int | Name):
+            elif isinstance(term, Name):
+                # Functions tell the types of terms exactly, and a name is a text like any other.
+                other_terms[place] = str(term)
+            elif isinstance(term, bool | int):
                 other_terms[place] = term
             elif term is not None:
                 attribute[place] = attributes[places[term]]
