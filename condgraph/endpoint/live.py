@@ -78,6 +78,8 @@ def _term(value: Any, sort: Sort, names: GraphIris) -> str | None:
         return names.value(Quantity(value, NO_UNIT) if isinstance(value, int | float | Decimal) else value)
     if isinstance(value, Time):
         return f'"{date_of(value)}"^^<{XSD}date>'
+    if sort == "decimal":
+        return f'"{Decimal(repr(value)):f}"^^<{XSD}decimal>'
     whole = sort == "integer" or (sort == "number or 0" and isinstance(value, int))
     return string(value) if isinstance(value, str) else integer(value) if whole else double(value)
 

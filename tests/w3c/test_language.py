@@ -250,7 +250,7 @@ def test_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {case.id: outcome(case, nullcontext, monkeypatch) for case in cases()}
     assert [name for name, one in found.items() if one == "wrong"] == []
     ends = families(found)
-    assert (len(found), ends["passed"]) == (508, 119), ends
+    assert (len(found), ends["passed"]) == (508, 118), ends
     assert all(one == "passed" or one.startswith(("data: ", "query: ")) for one in ends), ends
 
 

@@ -31,7 +31,7 @@ from condgraph.languages.sparql.syntax import Aggregate, Call, Exists, Expressio
 # Numbers of values are doubles, as their literals in RDF are.
 
 
-_NUMBERS: Final = frozenset(("number", "number or 0", "integer", "literal"))
+_NUMBERS: Final = frozenset(("number", "number or 0", "integer", "decimal", "literal"))
 _COMPARED: Final[dict[str, ex.ComparisonOperator]] = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TESTS: Final[dict[str, ex.TextOperator]] = {"CONTAINS": "contains", "STRSTARTS": "starts with", "STRENDS": "ends with"}
 _PARTS: Final = {"YEAR": "year", "MONTH": "month", "DAY": "day"}
@@ -95,6 +95,9 @@ class Expressions:
         if name in _COMPARED:
             return TypedTerm(self._compared(name, *arguments), "boolean")
         if name == "SAMETERM":
+            sorts = {self.typed(argument).sort for argument in arguments if not isinstance(argument, Iri)}
+            if len(sorts) > 1 and sorts != {"text", "literal"}:
+                raise beyond(f"SAMETERM of {' and '.join(map(an, sorted(sorts)))}", "= compares numbers of all types")
             return TypedTerm(self._compared("=", *arguments), "boolean")
         if name == "IN":
             tests = tuple(self._compared("=", arguments[0], argument) for argument in arguments[1:])
@@ -120,20 +123,25 @@ class Expressions:
                 raise beyond(f"{name} of {an(typed[0].sort)}", "<pred:date> of a time is a date")
             return TypedTerm(ex.Property(typed[0].value, _PARTS[name]), "integer")
         if name in ("ABS", "CEIL", "FLOOR", "ROUND"):
-            is_integer = typed[0].sort == "integer"
-            value = typed[0].value if is_integer else _number(typed[0])
+            if typed[0].sort == "integer" and name != "ABS":
+                return typed[0]
+            value = typed[0].value if typed[0].sort == "integer" else _number(typed[0])
             if name == "ROUND":
-                # Halves go up (section 17.4.4.2).
-                value = ex.Call("floor", (ex.Arithmetic("+", value, ex.Constant(0.5)),))
+                # Halves go up (section 17.4.4.2). A sum with 0.5 would round a second time.
+                down = ex.Call("floor", (value,))
+                half = ex.Comparison(">=", ex.Arithmetic("-", value, down), ex.Constant(0.5))
+                value = ex.Case(((half, ex.Arithmetic("+", down, ex.Constant(1.0))),), down)
             else:
                 value = ex.Call(name.lower(), (value,))
-            return TypedTerm(value, typed[0].sort if is_integer else "number")
+            return TypedTerm(value, typed[0].sort if typed[0].sort in ("integer", "decimal") else "number")
         return self._of_texts(name, typed)
 
     def _of_texts(self, name: str, typed: list[TypedTerm]) -> TypedTerm:
         if name in _TESTS:
             return TypedTerm(ex.TextTest(_TESTS[name], _text(typed[0]), _text(typed[1])), "boolean")
         if name == "STR":
+            if typed[0].sort == "literal":
+                self._names.warn("STR of a number has no value in a program, that of a text is the text")
             return TypedTerm(_text(typed[0]), "text")
         if name == "STRLEN":
             return TypedTerm(ex.Call("size", (_text(typed[0]),)), "integer")
@@ -169,6 +177,8 @@ class Expressions:
             if name == "/":
                 raise beyond("division of whole numbers, which gives a decimal")
             return TypedTerm(ex.Arithmetic(operator, left.value, right.value), "integer")
+        if {left.sort, right.sort} <= {"integer", "decimal"}:
+            raise beyond("arithmetic of decimals, which is exact", "1.5e0 is a double")
         return TypedTerm(ex.Arithmetic(operator, _number(left), _number(right)), "number")
 
     # -- comparisons -------------------------------------------------------------------------------
@@ -190,7 +200,7 @@ class Expressions:
             or left_term.sort == right_term.sort
             or "literal" in (left_term.sort, right_term.sort)
         ):
-            return ex.Comparison(operator, left_term.value, right_term.value)
+            return ex.Comparison(operator, _beside(left_term, right_term), _beside(right_term, left_term))
         raise beyond(f"a comparison of {an(left_term.sort)} with {an(right_term.sort)}")
 
     @staticmethod
@@ -242,7 +252,7 @@ def constant(found: Lit) -> TypedTerm:
         if kind == "integer":
             return TypedTerm(ex.Constant(int(found.text)), "integer")
         if kind in ("decimal", "double", "float") and math.isfinite(float(found.text)):
-            return TypedTerm(ex.Constant(float(found.text)), "number")
+            return TypedTerm(ex.Constant(float(found.text)), "decimal" if kind == "decimal" else "number")
     except (ValueError, LiteralError):
         pass
     raise beyond(f"the literal {found.text!r} of <{found.datatype}>")
@@ -255,6 +265,12 @@ def _text(typed: TypedTerm) -> ex.Expression:
     if typed.sort != "literal":
         raise beyond(f"{an(typed.sort)} where a text stands", "<pred:value> and <pred:name> lead to texts")
     return ex.Case(((ex.TextTest("contains", typed.value, ex.Constant("")), typed.value),))
+
+
+def _beside(term: TypedTerm, other: TypedTerm) -> ex.Expression:
+    """Return an operand of a comparison: a whole number is compared with a double as a double."""
+    whole = isinstance(term.value, ex.Constant) and type(term.value.value) is int
+    return _number(term) if whole and other.sort in ("number", "number or 0", "literal") else term.value
 
 
 def _number(typed: TypedTerm) -> ex.Expression:
@@ -409,6 +425,11 @@ class _Lowering:
                 result[name] = "literal" if either else "number"
             else:
                 raise syntax.beyond(f"?{name}, which is {an(known)} in one part and {an(sort)} in another")
+        for name in result.keys() & {mark_of(name) for name in result}:
+            # A mark that only one part has does not tell whether the other one binds the variable.
+            of = name.removeprefix(mark_of(""))
+            if any(of in part and name not in part for part in (left, right)):
+                del result[name]
         return result
 
     def _along(self, part: syntax.PathPattern) -> _Rows:
@@ -424,8 +445,10 @@ class _Lowering:
         hops = []
         for predicate, back in part.hops:
             name = self._names.predicate(predicate.iri)
-            if not self._names.schema.has_relation(name):
-                raise syntax.beyond(f"a path along {name!r}, which is no relation")
+            if not self._names.schema.has_relation(name) or self._names.schema.has_attribute(name):
+                raise syntax.beyond(
+                    f"a path along {name!r}, which is no relation" + " alone" * self._names.schema.has_relation(name)
+                )
             hops.append(solutions.Hop((name,), "backward" if back else "forward"))
         plan: Solutions = solutions.Path(None, ends[0], tuple(hops), ends[1], 1, part.most)
         if part.least == 0:
@@ -491,11 +514,13 @@ class _Lowering:
 
     def _inner(self, rows: _Rows, found: syntax.Exists) -> Solutions:
         """Return the rows of the group of an EXISTS."""
-        mentioned = {variable.name for variable in _filtered_variables(found.group)}
         inner = self._group(found.group)
-        outer_only = [name for name in mentioned if name in rows.sorts and name not in inner.sorts]
+        outer_only = [variable.name for variable in _correlated(found.group, frozenset()) if variable.name in rows.sorts]
         if outer_only:
-            raise syntax.beyond(f"a filter in EXISTS about ?{outer_only[0]}, which is bound outside alone")
+            raise syntax.beyond(
+                f"?{outer_only[0]} in EXISTS, which is bound outside and used there by a filter, BIND, OPTIONAL or MINUS alone",
+                "a triple pattern of the same group that has it is enough",
+            )
         self._agreed(rows.sorts, inner.sorts)
         return inner.plan
 
@@ -530,7 +555,9 @@ class _Lowering:
         known: dict[syntax.Expression, TypedTerm] = {}
         if aggregates or query.grouped:
             rows, known = self._grouped(rows, query, aggregates)
-            ungrouped = [variable.name for variable, source in query.columns if source is None and variable.name not in rows.sorts]
+            keys = {variable for variable, _ in query.grouped}
+            columns = [variable for variable, source in query.columns if source is None]
+            ungrouped = [column.name for column in columns if column.name not in rows.sorts and column not in keys]
             if ungrouped:
                 raise PlanError(f"?{ungrouped[0]} stands beside aggregates, and no group has it", hint="GROUP BY it, or SAMPLE it")
         elif query.having:
@@ -592,6 +619,11 @@ class _Lowering:
             argument = self._fresh()
             plan = solutions.Extend(plan, argument, of.value)
             value, sort = self._aggregate(aggregate, of.sort, name, argument, row_aggregates)
+            if aggregate.name not in ("COUNT", "SAMPLE"):
+                # A row without a value is an error, which only COUNT and SAMPLE leave out (section 18.5.1).
+                total, present = self._fresh(), self._fresh()
+                row_aggregates += [solutions.RowAggregate(total, "count"), solutions.RowAggregate(present, "count", argument)]
+                value = ex.Case(((ex.Comparison("=", ex.Variable(total), ex.Variable(present)), value),))
             after.append((result, value))
             results[aggregate] = TypedTerm(ex.Variable(result), sort)
         plan = solutions.GroupRows(plan, keys, tuple(row_aggregates))
@@ -637,16 +669,21 @@ def _conjuncts(expression: syntax.Expression) -> list[syntax.Expression]:
     return [expression]
 
 
-def _filtered_variables(group: syntax.Group) -> list[syntax.Var]:
-    """Return the variables in the filters of a group and its nested groups."""
-    found = [part for nested in group.filters for part in syntax.parts_of(nested) if isinstance(part, syntax.Var)]
-    for part in group.parts:
-        inner = (
-            part.branches
-            if isinstance(part, syntax.UnionGroup)
-            else (part.group,)
-            if isinstance(part, syntax.OptionalGroup | syntax.MinusGroup)
-            else ()
-        )
-        found += [nested for nested_group in inner for nested in _filtered_variables(nested_group)]
-    return found
+def _correlated(group: syntax.Group, bound: frozenset[syntax.Var]) -> list[syntax.Var]:
+    """Return the variables of an EXISTS whose values outside would change the rows within: of filters, BIND, OPTIONAL
+    and MINUS, if no other part of the group binds them. `bound` are the variables of the groups around this one.
+    """
+    unions = [part for part in group.parts if isinstance(part, syntax.UnionGroup)]
+    own = tuple(part for part in group.parts if not isinstance(part, syntax.OptionalGroup | syntax.Bind | syntax.UnionGroup))
+    bound = bound.union(
+        syntax.Group(own, ()).variables(), *(set.intersection(*(set(one.variables()) for one in part.branches)) for part in unions)
+    )
+    expressions = [*group.filters, *(part.expression for part in group.parts if isinstance(part, syntax.Bind))]
+    subexpressions = [part for expression in expressions for part in syntax.parts_of(expression)]
+    used = [part for part in subexpressions if isinstance(part, syntax.Var)]
+    nested = [part.group for part in subexpressions if isinstance(part, syntax.Exists)]
+    nested += [part.group for part in group.parts if isinstance(part, syntax.OptionalGroup | syntax.MinusGroup)]
+    for inner in nested:
+        used += [*inner.variables(), *_correlated(inner, bound)]
+    used += [variable for part in unions for branch in part.branches for variable in _correlated(branch, frozenset())]
+    return [variable for variable in used if variable not in bound]

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 #: What a variable is bound to. "node" is an entity or the node of a value, "literal" a text or a number. "number or 0" is
 #: a sum: a double, or the integer 0 for an empty group.
 Sort: TypeAlias = Literal[
-    "entity", "value", "statement", "predicate", "node", "text", "number", "number or 0", "integer", "date", "boolean", "literal"
-]
+    "entity", "value", "statement", "predicate", "node", "text", "number", "number or 0", "integer", "decimal", "date", "boolean",
+    "literal",
+]  # fmt: skip
 NODES: Final = frozenset(("entity", "value", "statement", "node"))
 #: The properties of a value node other than `pred:value`, and their sorts.
 _SAID: Final[dict[str, Sort]] = {
@@ -105,6 +106,8 @@ class Matching:
         #: Sets that contain the entities, by variable.
         self._sets: dict[str, list[Entities]] = {}
         self._computed: list[_Computed] = []
+        #: The variables that patterns bind to entities or values.
+        self._mixed: set[str] = set()
         #: The texts that values must equal, by variable.
         self._texts: dict[str, str] = {}
 
@@ -264,6 +267,8 @@ class Matching:
         self._sets.setdefault(self._entity(term), []).append(entities)
 
     def _is(self, name: str, sort: Sort) -> None:
+        if sort == "node":
+            self._mixed.add(name)
         known = self.sorts.setdefault(name, sort)
         if known == sort or (sort == "node" and known in NODES):
             return
@@ -285,7 +290,7 @@ class Matching:
         if patterns or self._members:
             plan = solutions.Pattern(tuple(patterns), tuple(self._members))
         for name, sets in self._sets.items():
-            if sets or plan is None or name not in plan.variables:
+            if sets or plan is None or name not in plan.variables or name in self._mixed:
                 rows = solutions.EntityRows(name, intersect(*sets) if sets else AllEntities(tuple(EntityKind)))
                 plan = rows if plan is None else solutions.Join(rows, plan)
         if plan is None:

@@ -185,9 +185,9 @@ class Group:
         return list(bound)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Query:
-    """A SELECT or ASK query.
+    """A SELECT or ASK query, compared by identity: an EXISTS with one is a key of a mapping.
 
     `columns` are the projected variables, each with its expression (None if the group binds it).
     `grouped` has the grouping keys in the same form. `order` has pairs of an expression and whether it
