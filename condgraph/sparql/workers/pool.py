@@ -798,5 +798,5 @@ def _crash(code: int | None, memory: int) -> errors.CondgraphError:
     if code == -signal.SIGABRT:
         return errors.InterruptedQueryError(f"the query needs more than {memory >> 20} MiB of memory")
     if code == -signal.SIGSEGV:
-        return errors.InterruptedQueryError("the query is nested too deeply")
+        return errors.ParseError("the query is nested too deeply")
     return errors.InterruptedQueryError(f"the process that ran the query ended with code {code}")
