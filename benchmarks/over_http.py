@@ -150,7 +150,7 @@ def measure(ours: Asked, theirs: Asked, whole: dict[str, str], rounds: int) -> d
     mean = math.exp(logs / len(QUERIES))
     return {
         "name": "over_http",
-        "title": "SPARQL over HTTP beside Oxigraph's server",
+        "title": "SPARQL over HTTP compared with Oxigraph's server",
         "machine": machine(),
         "columns": ["query", "rows", "condgraph, ms", "Oxigraph, ms", "times"],
         "rows": rows,

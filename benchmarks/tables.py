@@ -123,7 +123,7 @@ def beside_kglite(folder: Path, checkouts: dict[str, Path], times: int = 7) -> d
     texts, days = list(medians.values())[-2:]
     return {
         "name": "keyed",
-        "title": "Loading a table with a key beside kglite",
+        "title": "Loading a table with a key compared with kglite",
         "columns": ["load", "processor, s", "least, s", "times kglite, days as texts", "times kglite, days"],
         "rows": [
             [name, round(of, 3), round(min(taken[name]), 3), round(of / texts, 2), round(of / days, 2)]
