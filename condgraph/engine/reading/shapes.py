@@ -5,7 +5,7 @@ columns count.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import date
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -243,6 +243,11 @@ def _common(text: str) -> Shape | None:
     if part or int(minutes) > 23:
         return (Reading("clock", "dur", "", note),)
     return (Reading("clock", "dur", "", note), Reading("clock", "tod", ""))
+
+
+def shapes(texts: Iterable[str]) -> list[Shape]:
+    """Return the `shape` of each text."""
+    return [*map(shape, texts)]
 
 
 def shape(text: str) -> Shape:

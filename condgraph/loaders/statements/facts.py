@@ -884,12 +884,12 @@ def _sniff_timed(path: Path, head: bytes) -> int:
     times = [row[at] for row in rows for at, role in enumerate(shape.roles) if role in (START, END, TIME)]
     relations = [row[at] for row in rows] if (at := shape.at(RELATION)) is not None else []
     again = relations[0] in relations[1:] if relations else False
-    kinds = Counter(map(bound_kind, times))
     if shape.header:
         # It says so outright, and the load reports bad times; but a lone time of one or two digits may be an hour or a number.
-        if START not in shape.roles and kinds["small"] and not (kinds["time"] or kinds["signed"]):
+        kinds = set() if START in shape.roles else set(map(bound_kind, times))
+        if "small" in kinds and kinds.isdisjoint(("time", "signed")):
             return 0
-    elif not _are_times(kinds, again) or _are_values(relations):
+    elif not _are_times(times, again) or _are_values(relations):
         return 0
     likely = likeness(lines, shape)
     if not likely and shape.share < 0.9:
@@ -903,15 +903,19 @@ def _sniff_timed(path: Path, head: bytes) -> int:
     return max(min(95, likely + 10), 75 if timed and not shape.header and not heads else 0)
 
 
-def _are_times(kinds: Mapping[Any, int], again: bool) -> bool:
-    """Return whether texts of these kinds are times: nearly all of them, or all but one of a few. Three quarters suffice if
+def _are_times(texts: Sequence[str], again: bool) -> bool:
+    """Return whether texts are times: nearly all of them, or all but one of a few. Three quarters suffice if
     the first relation occurs `again`, so that the first line is no header. Years before Christ of one or two digits are
     times if another year has more.
     """
-    texts = sum(kinds.values())
-    most = max(texts // (4 if again else 20), texts > 2)
+    most = max(len(texts) // (4 if again else 20), len(texts) > 2)
+    kinds: Counter[str] = Counter()
+    for text in texts:
+        kinds[bound_kind(text)] += 1
+        if kinds[""] > most:
+            return False
     plain = kinds["time"] and kinds["time"] + kinds["signed"]
-    return plain > 0 and kinds[""] <= most and plain + kinds["open"] + most >= texts
+    return plain > 0 and plain + kinds["open"] + most >= len(texts)
 
 
 QUINTUPLES: Final = Format(

@@ -67,7 +67,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.reading.numbers import LISTS, MONEY, PERCENT, Reading
-from condgraph.engine.reading.shapes import BASIC, INT, ISO, POINT, THREE, YEAR, Shape, readings
+from condgraph.engine.reading.shapes import BASIC, INT, ISO, POINT, THREE, YEAR, Shape, readings, shapes
 from condgraph.engine.reading.shapes import shape as shape_of
 from condgraph.engine.reading.times import FIRST_SHORT
 from condgraph.engine.reading.words import (
@@ -132,7 +132,7 @@ class ColumnType:
 
     def read(self, cell: str) -> Cell | None:
         """Return the value of a cell, and its raw text if that differs from the printed value; None if missing."""
-        text = collapse(cell)
+        text = " ".join(cell.split())
         if text.casefold() in self.missing:
             return None
         value: Value = text
@@ -145,7 +145,7 @@ class ColumnType:
             return value, cell
         if isinstance(value, Quantity) and "," in cell and "," not in value.unit:
             return value, cell
-        return value, None if text_of(value) == cell else cell
+        return value, None if (text if value is text else text_of(value)) == cell else cell
 
     def notes(self) -> Iterator[str]:
         """Yield warnings about cells that the column cannot read properly, or reads in one of several ways."""
@@ -197,6 +197,10 @@ class ColumnType:
     def reader(self) -> Callable[[str], Cell | None]:
         """Return `read` with a cache of limited size."""
         return lru_cache(maxsize=1 << 16)(self.read)
+
+    def read_all(self, cells: Sequence[str], cached: Callable[[str], Cell | None]) -> list[Cell | None]:
+        """Return `read` of cells, or of `cached`, a `reader`, whose cache costs more than it saves if cells rarely repeat."""
+        return [*map(self.read if len(set(cells)) * 2 > len(cells) else cached, cells)]
 
     def choose(self, found: Sequence[Reading]) -> int | None:
         """Return the index of the reading of a cell or shape that the column accepts; None if it stays text."""
@@ -792,15 +796,15 @@ class Profile:
     def _add_each(self, cells: Iterable[str]) -> None:
         missing = self.missing
         longest = max(map(len, missing | MISSING_NUMBERS))
-        for cell, times in Counter(cells).items():
-            text = collapse(cell)
+        counts = Counter(cells)
+        texts = [" ".join(cell.split()) for cell in counts]
+        for text, times, key in zip(texts, counts.values(), shapes(texts), strict=True):
             if len(text) <= longest:
                 folded = text.casefold()
                 if folded in missing:
                     continue
                 if folded in MISSING_NUMBERS:
                     continue
-            key = shape_of(text)
             self._count(key, times, 1)
             if key in _FIGURES:
                 self.figures.add(text)

@@ -113,11 +113,11 @@ def _name(options: Options, option: str) -> str | None:
 _EXACT_FLOAT: Final = 2**53
 
 
-def column_of(values: Sequence[Ref | Value]) -> Column:
-    """Return values as the narrowest column that holds them without loss."""
+def column_of(values: Sequence[Ref | Value], *, collapsed: bool = False) -> Column:
+    """Return values as the narrowest column that holds them without loss; `collapsed`: the white space of texts is."""
     kinds = set(map(type, values))
     if kinds == {str}:
-        return Texts(cast("Sequence[str]", values))
+        return Texts(cast("Sequence[str]", values), collapsed)
     if kinds == {Time}:
         times = cast("Sequence[Time]", values)
         return Times(
@@ -590,9 +590,7 @@ class Table:
             batch = plain_batch(name, chosen, ids, rows, cells)
             if batch is not None:
                 return batch
-        # The cache of a reader costs more than it saves if cells rarely repeat.
-        read_cell = chosen.read if len(set(cells)) * 2 > len(cells) else read
-        typed = [read_cell(cell) for cell in cells]
+        typed = chosen.read_all(cells, read)
         if None in typed:
             present = [other for other, cell in enumerate(typed) if cell is not None]
             if not present:
@@ -602,7 +600,7 @@ class Table:
         raws = [cell[1] for cell in typed if cell is not None]
         self.check(at, values, rows)
         self._warn_of_texts(at, chosen, values, rows)
-        objects = self.ids_of(at, cast("list[str]", values), rows) if at in self.refs else column_of(values)
+        objects = self.ids_of(at, cast("list[str]", values), rows) if at in self.refs else column_of(values, collapsed=True)
         return Batch(ids, name, objects, rows, raws if any(raw is not None for raw in raws) else None)
 
 

@@ -355,7 +355,7 @@ def like_data(text: str, complete: bool, layout: Layout) -> bool:
     headers = [collapse(header) for header in rows[0]]
     columns = list(zip(*full, strict=True))
     again = [
-        any(map(str.isalpha, name)) and sum(collapse(cell) == name for cell in cells) > 1
+        any(map(str.isalpha, name)) and sum(cell.split() == name.split() for cell in cells) > 1
         for name, cells in zip(headers, columns, strict=False)
     ]
     if not any(alike) and not any(again):
@@ -578,7 +578,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
                 return True
             # Some headers may be years or numbers, but not over every column of numbers.
             typed = True
-        elif header and header in map(collapse, column):
+        elif header and header in map(" ".join, map(str.split, column)):
             repeated = True
     return not typed and not repeated and (len(body) > 1 or _heads_one(headers, body[0]))
 
