@@ -395,14 +395,14 @@ def _round(value: Any, places: Any = 0, mode: Any = None) -> float:
         return number
     if not -300 <= digits <= 300:
         raise PlanError("round() needs a number of places from -300 to 300")
-    # Without a mode, halves are rounded towards positive infinity.
+    # Without places and a mode, halves are rounded towards positive infinity; with places away from zero.
     scaled = exact(number) * Fraction(10) ** digits
     below = math.floor(scaled)
     half = scaled - below
     toward_zero = below if scaled >= 0 else math.ceil(scaled)
     away = math.ceil(scaled) if scaled >= 0 else below
     nearest = below if half < Fraction(1, 2) else below + 1
-    if half == Fraction(1, 2) and mode is not None:
+    if half == Fraction(1, 2) and (mode is not None or digits):
         nearest = {"HALF_UP": away, "HALF_DOWN": toward_zero, "HALF_EVEN": below + below % 2}.get(kind, nearest)
     chosen = {"UP": away, "DOWN": toward_zero, "CEILING": math.ceil(scaled), "FLOOR": below}.get(kind, nearest)
     return _float(Fraction(chosen) / Fraction(10) ** digits)
@@ -479,7 +479,8 @@ def _to_integer(value: Any) -> int | None:
     if type(value) is bool:
         return int(value)
     if type(value) is str:
-        value = _number_in(value)
+        # Unlike `toFloat`, it does not allow white space.
+        value = _number_in(value) if value == value.strip() else None
         if value is None:
             return None
     if type(value) is Quantity:
