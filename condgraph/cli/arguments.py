@@ -207,11 +207,11 @@ StoreOption = Annotated[
 ]
 AlsoOption = Annotated[
     list[str] | None,
-    typer.Option("--also", metavar="STORE", help="A further store that is asked with it as one graph; may be repeated."),
+    typer.Option("--also", metavar="STORE", help="A further store to query together with it; may be repeated."),
 ]
-UserOption = Annotated[str | None, typer.Option("--username", "-u", metavar="NAME", help="Who logs in to a server.")]
+UserOption = Annotated[str | None, typer.Option("--username", "-u", metavar="NAME", help="The user name for a server.")]
 PasswordOption = Annotated[
-    str | None, typer.Option("--password", "-p", metavar="PASSWORD", help="The password; NEO4J_PASSWORD keeps it out of sight.")
+    str | None, typer.Option("--password", "-p", metavar="PASSWORD", help="The password; better set by NEO4J_PASSWORD.")
 ]
 DatabaseOption = Annotated[
     str | None, typer.Option("--database", metavar="NAME", help="The database of a Neo4j server; its home database by default.")
@@ -224,7 +224,7 @@ GraphOption = Annotated[
 ]
 TextArgument = Annotated[
     str | None,
-    typer.Argument(metavar="TEXT", help="The program; `-`, or nothing, reads it from standard input.", show_default=False),
+    typer.Argument(metavar="TEXT", help="The program; `-` or nothing reads it from standard input.", show_default=False),
 ]
 FileOption = Annotated[
     Path | None,
@@ -247,8 +247,8 @@ PreferOption = Annotated[
     typer.Option(
         "--prefer",
         metavar="PREFERENCE",
-        help="What counts of two statements that contradict each other: rank, latest, earliest, or a source; may be repeated. "
-        "Or for one predicate: capital=latest.",
+        help="Which of two contradicting statements counts: rank, latest, earliest, or a source; may be repeated. "
+        "For one predicate: capital=latest.",
     ),
 ]
 TimeoutOption = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline.")]

@@ -40,40 +40,41 @@ class AskingOptions:
         ),
     ]
     via: Annotated[Via, typer.Option("--via", help="The language that the model writes.")] = "auto"
-    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Ask this source alone.")] = None
+    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Use only this source.")] = None
     choose: Annotated[
-        list[str] | None, typer.Option("--choose", metavar="NAME=KEY", help="What a name means; may be repeated.")
+        list[str] | None, typer.Option("--choose", metavar="NAME=KEY", help="The meaning of a name; may be repeated.")
     ] = None
-    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Demonstrations in a prompt.")] = None
+    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Number of demonstrations in a prompt.")] = None
     demos: Annotated[
         Path | None,
-        typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations, added to the graph."),
+        typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations to add to the graph."),
     ] = None
-    samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="How many programs vote.")] = 1
-    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3
+    samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="Number of programs that vote.")] = 1
+    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="Maximum corrections of a program.")] = 3
     parts: Annotated[
-        Parts, typer.Option("--parts", help="When it is split into parts: if its answer is none or doubtful, or always.")
+        Parts, typer.Option("--parts", help="When to split it into parts: if its answer is empty or doubtful, or always.")
     ] = "never"
-    calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="The most calls of the model.")] = 8
-    prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="The most tokens of a prompt.")] = 5000
+    calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="Maximum calls of the model.")] = 8
+    prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="Maximum tokens in a prompt.")] = 5000
     excerpt_tokens: Annotated[
-        int | None, typer.Option("--excerpt-tokens", metavar="N", min=0, help="The most tokens of the graph's excerpt in it.")
+        int | None, typer.Option("--excerpt-tokens", metavar="N", min=0, help="Maximum tokens for the excerpt of the graph.")
     ] = None
-    seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The most seconds.")] = 60.0
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0
+    seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Maximum time in seconds.")] = 60.0
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Seed of the requests to the model.")] = 0
     aware: Annotated[
         bool,
         typer.Option(
-            "--aware", help="KoPL, held to what the entities of the question have, where the model's server takes grammars."
+            "--aware",
+            help="Write KoPL, restricted to the predicates of the question's entities, if the model's server accepts grammars.",
         ),
     ] = False
-    verbalise: Annotated[bool, typer.Option("--verbalise", help="Have the model put the answer in words.")] = False
+    verbalise: Annotated[bool, typer.Option("--verbalise", help="Let the model put the answer into words.")] = False
     transcript: Annotated[
-        Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls, to be replayed with --llm replay:FILE.")
+        Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls, to replay them with --llm replay:FILE.")
     ] = None
-    prompts: Annotated[Path | None, typer.Option("--prompts", metavar="FOLDER", help="Prompts of your own.")] = None
+    prompts: Annotated[Path | None, typer.Option("--prompts", metavar="FOLDER", help="Your own prompts.")] = None
     steps: Annotated[bool, typer.Option("--steps", help="Report each step on standard error.")] = False
-    stream: Annotated[bool, typer.Option("--stream", help="The same, with what the model writes as it comes.")] = False
+    stream: Annotated[bool, typer.Option("--stream", help="Like --steps, with the model's text as it arrives.")] = False
     form: Annotated[arguments.TextOrJson, typer.Option("--format", help="The answer with its statements, or everything.")] = "text"
 
     def options(self) -> dict[str, Any]:
@@ -239,7 +240,7 @@ def chain(
         typer.Option(
             "--llm",
             metavar="MODEL",
-            help="Who writes the chain: llama.cpp@http://HOST:PORT, vllm:MODEL@http://HOST:PORT/v1, or openai:MODEL@ADDRESS.",
+            help="The writer of the chain: llama.cpp@http://HOST:PORT, vllm:MODEL@http://HOST:PORT/v1, or openai:MODEL@ADDRESS.",
         ),
     ] = None,
     entity: Annotated[
@@ -248,10 +249,10 @@ def chain(
     verify: Annotated[
         bool, typer.Option("--verify", help="Check that the text is a chain from the entities, without a model.")
     ] = False,
-    max_steps: Annotated[int, typer.Option("--max-steps", metavar="N", min=1, help="The most triples.")] = 4,
-    beams: Annotated[int, typer.Option("--beams", metavar="N", min=1, help="How many chains are kept.")] = 1,
-    shown: Annotated[int, typer.Option("--shown", metavar="N", min=1, help="How many triples the model is shown.")] = 120,
-    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the answer is written.")] = "table",
+    max_steps: Annotated[int, typer.Option("--max-steps", metavar="N", min=1, help="Maximum triples.")] = 4,
+    beams: Annotated[int, typer.Option("--beams", metavar="N", min=1, help="Number of chains kept after each step.")] = 1,
+    shown: Annotated[int, typer.Option("--shown", metavar="N", min=1, help="Number of triples that the model sees.")] = 120,
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="Format of the answer.")] = "table",
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the statements of the chain with their sources.")] = False,
     timeout: arguments.TimeoutOption = None,
     login: arguments.LoginOptions,
@@ -332,11 +333,11 @@ class RuleOptions:
         typer.Option("--closed", metavar="PREDICATE", help="The graph has every statement of this predicate; may be repeated."),
     ] = None
     closed_world: Annotated[
-        bool, typer.Option("--closed-world", help="The graph has every statement: what it does not state is not so.")
+        bool, typer.Option("--closed-world", help="The graph has every statement: what it does not state is false.")
     ] = False
     single: Annotated[
         list[str] | None,
-        typer.Option("--single", metavar="PREDICATE", help="This predicate has one value a subject; may be repeated."),
+        typer.Option("--single", metavar="PREDICATE", help="This predicate has one value per subject; may be repeated."),
     ] = None
 
 
@@ -349,14 +350,16 @@ def verify(
     rules: RuleOptions,
     login: arguments.LoginOptions,
     llm: Annotated[
-        str | None, typer.Option("--llm", metavar="MODEL", help="The model that reads a claim in words, like openai:MODEL.")
+        str | None, typer.Option("--llm", metavar="MODEL", help="The model that reads a claim in words, such as openai:MODEL.")
     ] = None,
     prompt: Annotated[
         Path | None,
-        typer.Option("--prompt", metavar="FILE", exists=True, dir_okay=False, help="A prompt in place of the package's."),
+        typer.Option(
+            "--prompt", metavar="FILE", exists=True, dir_okay=False, help="Your own prompt, instead of the one of the package."
+        ),
     ] = None,
-    nearest: Annotated[int, typer.Option("--nearest", metavar="N", min=0, help="Show so many similar subgraphs as well.")] = 0,
-    form: Annotated[arguments.TextOrJson, typer.Option("--format", help="How the verdict is written.")] = "text",
+    nearest: Annotated[int, typer.Option("--nearest", metavar="N", min=0, help="Also show this many similar subgraphs.")] = 0,
+    form: Annotated[arguments.TextOrJson, typer.Option("--format", help="Format of the verdict.")] = "text",
     timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Check whether a claim is supported, refuted, or not decided by the facts of the graph. The claim is

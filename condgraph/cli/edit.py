@@ -22,24 +22,20 @@ INSTANCE_OF, SUBCLASS_OF = "instance of", "subclass of"
 #: Types of objects.
 Type = Literal["text", "number", "time", "entity", "unknown"]
 
-Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="The entity, by its id or, if no other has it, its name.")]
+Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="The entity, by its id or, if it is unique, its name.")]
 Predicate = Annotated[
     str, typer.Argument(metavar="PREDICATE", help="The predicate; `instance of` and `subclass of` are memberships and subclasses.")
 ]
 Object = Annotated[
     str,
-    typer.Argument(
-        metavar="OBJECT", help="The object, read as the type that the predicate has in the graph: `134591`, `8848 metre`."
-    ),
+    typer.Argument(metavar="OBJECT", help="The object, read as the type of the predicate's values: `134591`, `8848 metre`."),
 ]
 Qualifiers = Annotated[
     list[str] | None, typer.Option("--qualifier", "-Q", metavar="KEY=VALUE", help="A qualifier of the statement; may be repeated.")
 ]
-By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who makes the change; the user of the system by default.")]
-Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Why.")]
-Kind = Annotated[
-    Type | None, typer.Option("--as", help="The type of the new object, if it is not the one that the predicate has in the graph.")
-]
+By = Annotated[str | None, typer.Option("--by", metavar="NAME", help="Author of the change; the user of the system by default.")]
+Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Reason.")]
+Kind = Annotated[Type | None, typer.Option("--as", help="The type of the new object, if it differs from the predicate's type.")]
 Wait = Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other writers.")]
 
 
@@ -97,7 +93,7 @@ def correct(
     store: StoreOption,
     subject: Subject,
     predicate: Annotated[str | None, typer.Argument(metavar="[PREDICATE]", help="The predicate of the statement.")] = None,
-    thing: Annotated[str | None, typer.Argument(metavar="[OBJECT]", help="Its object, as the graph has it.")] = None,
+    thing: Annotated[str | None, typer.Argument(metavar="[OBJECT]", help="The current object of the statement.")] = None,
     qualifiers: Qualifiers = None,
     kind: Kind = None,
     new_subject: Annotated[str | None, typer.Option("--subject", metavar="ENTITY", help="The new subject.")] = None,
@@ -105,9 +101,7 @@ def correct(
     new_object: Annotated[str | None, typer.Option("--object", metavar="OBJECT", help="The new object.")] = None,
     new_qualifiers: Annotated[
         list[str] | None,
-        typer.Option(
-            "--new-qualifier", metavar="KEY=VALUE", help="A qualifier in the place of all that are there; may be repeated."
-        ),
+        typer.Option("--new-qualifier", metavar="KEY=VALUE", help="A qualifier that replaces all current ones; may be repeated."),
     ] = None,
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="The new name of the entity SUBJECT.")] = None,
     login: LoginOptions,
@@ -190,7 +184,7 @@ def edits(
     *,
     store: StoreOption,
     login: LoginOptions,
-    output: Annotated[TextOrJson, typer.Option("--format", help="How they are written.")] = "text",
+    output: Annotated[TextOrJson, typer.Option("--format", help="Format of the list.")] = "text",
 ) -> None:
     """List all single changes of a graph: number, kind, author, time, and what was added and removed."""
     with guard(), opened(store, login, read_only=True) as at:

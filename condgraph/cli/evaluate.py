@@ -39,32 +39,34 @@ def evaluate_ask(
     ],
     store: StoreOption,
     llm: Annotated[str, typer.Option("--llm", metavar="MODEL", help="openai:MODEL, openai:MODEL@BASE_URL, replay:FILE, ...")],
-    form: Annotated[
-        QuestionsFormat, typer.Option("--format", help="How the questions are written; recognised by default.")
-    ] = "auto",
+    form: Annotated[QuestionsFormat, typer.Option("--format", help="Format of the questions; recognised by default.")] = "auto",
     demos: Annotated[
         Path | None,
-        typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations, added to the graph."),
+        typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations to add to the graph."),
     ] = None,
     prompts: Annotated[
-        Path | None, typer.Option("--prompts", metavar="FOLDER", exists=True, file_okay=False, help="Prompts of your own.")
+        Path | None, typer.Option("--prompts", metavar="FOLDER", exists=True, file_okay=False, help="Your own prompts.")
     ] = None,
-    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Demonstrations in a prompt.")] = None,
+    shown: Annotated[int | None, typer.Option("--shown", metavar="N", min=0, help="Number of demonstrations in a prompt.")] = None,
     via: Annotated[str, typer.Option("--via", metavar="LANGUAGE", help="auto, query, kopl, cypher or pattern.")] = "auto",
     sample: Annotated[
-        int | None, typer.Option("--sample", metavar="N", min=1, help="Only so many questions, drawn by --seed.")
+        int | None, typer.Option("--sample", metavar="N", min=1, help="Only this many questions, drawn with --seed.")
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="Programs that vote, a question.")] = 1,
-    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="How often a program is corrected.")] = 3,
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed asks the same.")] = 0,
+    samples: Annotated[
+        int, typer.Option("--samples", metavar="N", min=1, help="Number of programs that vote on each question.")
+    ] = 1,
+    retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="Maximum corrections of a program.")] = 3,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Seed of the requests to the model.")] = 0,
     transcript: Annotated[
-        Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls; those it holds are not made again.")
+        Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls; recorded calls are not repeated.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Totals and a row a question, as JSON.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Totals and one row per question, as JSON.")
     ] = None,
     login: LoginOptions,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="The deadline of it all.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="Deadline of the whole run.")
+    ] = None,
 ) -> None:
     """Ask questions with known answers, and report how many answers are right, next to a control without a
     model and the figures of papers.
@@ -143,7 +145,7 @@ def evaluate_logic(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="The link prediction model, a .npz file; none: the graph alone.",
+            help="The link prediction model, a .npz file; without it, the graph alone is used.",
         ),
     ] = None,
     queries: Annotated[
@@ -155,15 +157,15 @@ def evaluate_logic(
     validation: Annotated[
         Path | None,
         typer.Option(
-            "--validation", metavar="FILE", exists=True, dir_okay=False, help="Queries that choose alpha and the threshold."
+            "--validation", metavar="FILE", exists=True, dir_okay=False, help="Queries that determine alpha and the threshold."
         ),
     ] = None,
     paired: Annotated[
         bool, typer.Option("--paired", help="Relations of the queries are numbers, odd ones inverses (BetaE).")
     ] = False,
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Queries of each structure that are sampled.")] = 50,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of sampled queries of each structure.")] = 50,
     kinds: Annotated[
-        list[str] | None, typer.Option("--kind", metavar="NAME", help="A structure that is wanted; may be repeated.")
+        list[str] | None, typer.Option("--kind", metavar="NAME", help="A structure to sample; may be repeated.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed samples the same queries.")] = 0,
     by: Annotated[
@@ -174,15 +176,16 @@ def evaluate_logic(
         typer.Option("--needed", help="Sample hard answers that need any missing edge, or only missing ones."),
     ] = "any",
     alpha: Annotated[
-        float | None, typer.Option("--alpha", metavar="A", help="The negation scale; chosen on validation, else 1.")
+        float | None,
+        typer.Option("--alpha", metavar="A", help="Scale of negated scores; chosen on validation queries, otherwise 1."),
     ] = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="E", help="The least score of a predicted edge.")] = None,
-    cap: Annotated[int | None, typer.Option("--cap", metavar="N", min=1, help="Predicted edges of a row, at most.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="E", help="Minimum score of a predicted edge.")] = None,
+    cap: Annotated[int | None, typer.Option("--cap", metavar="N", min=1, help="Maximum predicted edges per row.")] = None,
     write_queries: Annotated[
-        Path | None, typer.Option("--write-queries", metavar="FILE", help="Write the queries that were sampled.")
+        Path | None, typer.Option("--write-queries", metavar="FILE", help="Write the sampled queries.")
     ] = None,
     form: Annotated[TableOrJson, typer.Option("--format", help="A table, or everything as JSON.")] = "table",
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Seconds for all of it.")] = None,
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Deadline of the whole run, in seconds.")] = None,
     login: LoginOptions,
 ) -> None:
     """Measure how well logical queries are answered on a graph with missing edges: ranks, Hits@k,
@@ -226,20 +229,21 @@ QuestionFormat = Literal["jsonl", "json", "csv", "text"]
 def generate(
     *,
     store: StoreOption,
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many questions.")] = 10,
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="Number of questions.")] = 10,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same questions.")] = 0,
     kinds: Annotated[
-        list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind of questions that is wanted; may be repeated.")
+        list[str] | None, typer.Option("--kind", metavar="KIND", help="A kind of question to generate; may be repeated.")
     ] = None,
     hops: Annotated[
-        list[int] | None, typer.Option("--hops", metavar="N", min=1, help="A number of hops that is wanted; may be repeated.")
+        list[int] | None, typer.Option("--hops", metavar="N", min=1, help="A number of hops to generate; may be repeated.")
     ] = None,
     qualifiers: Annotated[
         float | None, typer.Option("--qualifiers", metavar="SHARE", min=0.0, max=1.0, help="The share of facts with qualifiers.")
     ] = None,
     login: LoginOptions,
     form: Annotated[
-        QuestionFormat, typer.Option("--format", help="Everything a line, the data set's JSON, CSV, or question and answer.")
+        QuestionFormat,
+        typer.Option("--format", help="All fields as JSON lines, the data set's JSON, CSV, or question and answer as text."),
     ] = "jsonl",
     shares: Annotated[
         bool, typer.Option("--shares", help="Report the shares of kinds, hops, answers and categories on standard error.")
@@ -278,19 +282,19 @@ def train_links(
     *,
     store: StoreOption,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model, a .npz file.")],
-    rank: Annotated[int, typer.Option("--rank", metavar="N", min=1, help="Complex numbers in a vector.")] = 100,
-    epochs: Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="The most epochs.")] = 100,
+    rank: Annotated[int, typer.Option("--rank", metavar="N", min=1, help="Rank: the number of complex numbers in a vector.")] = 100,
+    epochs: Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Maximum epochs.")] = 100,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="End after so many seconds, with the best so far.")
+        float | None, typer.Option("--seconds", metavar="S", help="End after this many seconds, with the best model so far.")
     ] = None,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Questions (head, relation) at a time.")] = 500,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Number of queries (head, relation) per step.")] = 500,
     rate: Annotated[float, typer.Option("--rate", metavar="RATE", help="The learning rate of Adagrad.")] = 0.1,
     n3: Annotated[float, typer.Option("--n3", metavar="WEIGHT", help="The weight of the N3 penalty.")] = 0.05,
     predict_relation: Annotated[
         float, typer.Option("--predict-relation", metavar="WEIGHT", help="The weight of predicting relations, too.")
     ] = 0.0,
     negatives: Annotated[
-        int | None, typer.Option("--negatives", metavar="N", min=1, help="Wrong entities per question; all by default.")
+        int | None, typer.Option("--negatives", metavar="N", min=1, help="Number of wrong entities per query; all by default.")
     ] = None,
     validation: Annotated[
         float, typer.Option("--validation", metavar="SHARE", help="The share of edges held out for validation.")
@@ -302,24 +306,24 @@ def train_links(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="The validation edges, in place of a share: id, predicate, id; tabs.",
+            help="Validation edges instead of a share: id, predicate, id; tabs.",
         ),
     ] = None,
-    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Epochs between two validations.")] = 5,
+    every: Annotated[int, typer.Option("--every", metavar="N", min=1, help="Number of epochs between two validations.")] = 5,
     patience: Annotated[
-        int, typer.Option("--patience", metavar="N", min=1, help="Validations without progress before training ends.")
+        int, typer.Option("--patience", metavar="N", min=1, help="Number of validations without progress before training ends.")
     ] = 3,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="The same seed gives the same model.")] = 0,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            "--checkpoint", metavar="FILE", help="Store the state of training there, and resume from it where the file exists."
+            "--checkpoint", metavar="FILE", help="A file for the state of the training; training resumes from it if it exists."
         ),
     ] = None,
     device: Annotated[
-        str | None, typer.Option("--device", metavar="NAME", help="A device of PyTorch: cuda, cpu, ..., or auto; NumPy by default.")
+        str | None, typer.Option("--device", metavar="NAME", help="A PyTorch device: cuda, cpu, ..., or auto; NumPy by default.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Report no epochs.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not report epochs.")] = False,
     login: LoginOptions,
 ) -> None:
     """Train a model that scores links that the graph may lack (ComplEx with N3), for logical queries over

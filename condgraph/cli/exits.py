@@ -30,11 +30,11 @@ class Exit(IntEnum):
 
 #: This is shown below the help of every command.
 EXIT_CODES: Final = (
-    "Exit codes: 0 an answer, also an empty one of a program of your own; 1 an error in the program or the data; 2 wrong usage; "
-    "3 the store cannot be used; "
-    "4 the deadline passed; 5 no sure answer: a name of the program was read as another, or, of ask, a name has several meanings "
-    "or the program of the model gives nothing or does not fit the question; "
-    "130 interrupted; 141 the reader of the output went away."
+    "Exit codes: 0 an answer, also an empty one of your own program; 1 an error in the program or the data; 2 wrong usage; "
+    "3 the store cannot be used; 4 the deadline passed; "
+    "5 an uncertain answer: a name in the program was read as another one, or, with ask, a name has several meanings, "
+    "or the program of the model returned nothing or does not fit the question; "
+    "130 interrupted; 141 the reader of the output closed it."
 )
 
 

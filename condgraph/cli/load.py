@@ -27,12 +27,12 @@ SHOWN_KINDS = 50
 def load(
     *,
     store: Annotated[
-        str, typer.Argument(metavar="STORE", help="The folder of the store, made where it is missing, or the address of a server.")
+        str, typer.Argument(metavar="STORE", help="The folder of the store, created if missing, or the address of a server.")
     ],
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCES...", help="Files, folders, patterns or addresses: CSV, Excel, databases, kb.json, RDF and more."
+            metavar="SOURCES...", help="Files, folders, glob patterns or addresses: CSV, Excel, databases, kb.json, RDF and more."
         ),
     ],
     form: Annotated[
@@ -40,21 +40,26 @@ def load(
         typer.Option(
             "--as",
             metavar="FORMAT",
-            help="The sources' format; recognised from their content by default.",
+            help="Format of the sources; recognised from their content by default.",
             autocompletion=complete.formats,
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="SOURCE", help="The name that programs scope by; the file's name by default.")
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="SOURCE",
+            help="The name of the source, for programs that select a source; the file's name by default.",
+        ),
     ] = None,
-    on_error: Annotated[OnError, typer.Option("--on-error", help="Stop at a bad record, or leave it out and report it.")] = "raise",
+    on_error: Annotated[OnError, typer.Option("--on-error", help="Stop at a bad record, or skip it and report it.")] = "raise",
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--option",
             "-O",
             metavar="OPTION=VALUE",
-            help="A loader's option; JSON for a list or an object.",
+            help="An option of the loader; JSON for a list or an object.",
             autocompletion=complete.loader_options,
         ),
     ] = None,
@@ -62,17 +67,19 @@ def load(
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", min=0.0, help="How long to wait for other processes that are loading.")
     ] = 0.0,
-    replace: Annotated[bool, typer.Option("--replace", help="Put the sources in the place of those of their names.")] = False,
-    append: Annotated[bool, typer.Option("--append", help="Add to the sources of their names.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the sources that have the same names.")] = False,
+    append: Annotated[bool, typer.Option("--append", help="Add to the sources that have the same names.")] = False,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="SIZE", help="Load in about so much memory, '2 GiB' say, by files next to the graph."),
+        typer.Option(
+            "--memory", metavar="SIZE", help="Load within about this much memory, such as '2 GiB', with files next to the graph."
+        ),
     ] = None,
     labels: Annotated[
         bool | None,
         typer.Option(
             "--labels/--no-labels",
-            help="On Neo4j, whether entities carry their concepts as labels; by default where nothing else is in the database.",
+            help="On Neo4j: whether entities have their concepts as labels; by default if the database has no other data.",
             show_default=False,
         ),
     ] = None,
@@ -118,13 +125,11 @@ def index(
             "--encoder",
             "-e",
             metavar="ENCODER",
-            help="`lexical`, a folder with a model of sentence-transformers, its name on the hub, or `openai:MODEL`.",
+            help="`lexical`, a folder with a sentence-transformers model, its name on the hub, or `openai:MODEL`.",
         ),
     ] = "lexical",
     login: arguments.LoginOptions,
-    faiss: Annotated[
-        bool, typer.Option("--faiss", help="Make an approximate index of FAISS as well, for very large graphs.")
-    ] = False,
+    faiss: Annotated[bool, typer.Option("--faiss", help="Also build an approximate FAISS index, for very large graphs.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Encode the names of a graph and store the vectors with it, for patterns. Only new names are encoded
@@ -148,9 +153,11 @@ def guess(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; condgraph.toml in the folder, else standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The file to write: condgraph.toml in the folder, else standard output."
+        ),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Write over a file that is there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing file.")] = False,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-O", metavar="OPTION=VALUE", help="An option of the format, as of `load`.")
     ] = None,
@@ -197,7 +204,7 @@ def formats(
 # -- unload, delete, abandon ------------------------------------------------------------------
 
 
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @arguments.grouped

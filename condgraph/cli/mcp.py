@@ -16,17 +16,22 @@ def mcp(
     *,
     store: StoreOption,
     login: LoginOptions,
-    http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP at /mcp, not standard input and output.")] = False,
-    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Where to listen; elsewhere than here a token is needed.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any that is free.")] = 7879,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve streamable HTTP at /mcp instead of standard input and output.")
+    ] = False,
+    host: Annotated[
+        str,
+        typer.Option("--host", metavar="HOST", help="Address to listen on; a token is required if it is not only this machine."),
+    ] = ("127.0.0.1"),
+    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any free port.")] = 7879,
     token: Annotated[
         str | None,
-        typer.Option("--token", metavar="TOKEN", envvar="CONDGRAPH_MCP_TOKEN", help="What clients send as Authorization: Bearer."),
+        typer.Option(
+            "--token", metavar="TOKEN", envvar="CONDGRAPH_MCP_TOKEN", help="The token that clients send as Authorization: Bearer."
+        ),
     ] = None,
     cors: Annotated[
-        list[str] | None, typer.Option("--cors", metavar="ORIGIN", help="Web pages of another server that may ask; * for all.")
+        list[str] | None, typer.Option("--cors", metavar="ORIGIN", help="An origin whose web pages may send requests; * for all.")
     ] = None,
     allow_host: Annotated[
         list[str] | None,
@@ -35,11 +40,14 @@ def mcp(
     llm: Annotated[
         str | None,
         typer.Option(
-            "--llm", metavar="MODEL", envvar="CONDGRAPH_LLM", help="The model of the tool `ask`; without it there is none."
+            "--llm",
+            metavar="MODEL",
+            envvar="CONDGRAPH_LLM",
+            help="The model of the tool `ask`; without a model there is no such tool.",
         ),
     ] = None,
     seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The deadline of every call.")] = 30.0,
-    at_once: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Calls that run at once.")] = 16,
+    at_once: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Number of calls that run at once.")] = 16,
 ) -> None:
     """Give agents the graph as MCP tools: schema, find, query, match, evidence, and ask with a model.
     All of them only read.

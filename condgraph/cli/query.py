@@ -41,7 +41,7 @@ class TimeOptions:
         tuple[str, str] | None,
         typer.Option("--between", metavar="FROM TO", help="Only statements that may hold between two times."),
     ] = None
-    certain: Annotated[bool, typer.Option("--certain", help="Of these only what holds in all of that time for certain.")] = False
+    certain: Annotated[bool, typer.Option("--certain", help="Only statements that certainly hold in all of that time.")] = False
 
     def of_time(self) -> dict[str, Any]:
         """Return the options for methods of `Graph`."""
@@ -54,7 +54,7 @@ class ViewOptions(TimeOptions):
 
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", metavar="VERSION", help="Ask an earlier version, by its id or a time: g000003, 2026-11-27."),
+        typer.Option("--as-of", metavar="VERSION", help="Query an earlier version, by its id or a time: g000003, 2026-11-27."),
     ] = None
     prefer: arguments.PreferOption = None
 
@@ -90,21 +90,23 @@ def query(
     view: ViewOptions,
     login: arguments.LoginOptions,
     engine: Annotated[
-        EngineName | None, typer.Option("--engine", help="What answers on a local graph: in process, or its RDF store.")
+        EngineName | None, typer.Option("--engine", help="Engine for a local graph: in process, or its RDF store.")
     ] = None,
-    form: Annotated[render.Format, typer.Option("--format", help="How the answer is written.")] = "table",
+    form: Annotated[render.Format, typer.Option("--format", help="Format of the answer.")] = "table",
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts that the answer rests on.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Run the program on the evidence alone: does it give the answer?")] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Show every step, and how many results it left.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check that the program gives the same answer on the evidence alone.")
+    ] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every step with its number of results.")] = False,
     show: Annotated[
-        bool, typer.Option("--show", help="Show the plan, or on a server the compiled query, and do not run it.")
+        bool, typer.Option("--show", help="Show the plan, or on a server the compiled query, without running it.")
     ] = False,
     timeout: arguments.TimeoutOption = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most answers given.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Maximum answers.")] = None,
     on_unknown: Annotated[
         OnUnknown,
         typer.Option(
-            "--on-unknown", help="An unknown name is an error that lists the nearest, an empty answer, or the nearest predicate."
+            "--on-unknown", help="For an unknown name: an error that lists the nearest, an empty answer, or the nearest predicate."
         ),
     ] = "error",
 ) -> None:
@@ -158,39 +160,46 @@ def explain(
 class SearchOptions:
     """Options for the search for subgraphs."""
 
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many subgraphs, or answers with --group-by.")] = 3
-    best: Annotated[bool, typer.Option("--best", help="All at the best distance, instead of -k.")] = False
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of subgraphs, or of answers with --group-by.")] = 3
+    best: Annotated[bool, typer.Option("--best", help="All subgraphs at the best distance, instead of -k.")] = False
     group_by: Annotated[
-        list[str] | None, typer.Option("--group-by", metavar="NODE", help="Give each value of this node once; may be repeated.")
+        list[str] | None, typer.Option("--group-by", metavar="NODE", help="Return each value of this node once; may be repeated.")
     ] = None
     distinct_from: Annotated[
         list[str] | None,
         typer.Option(
-            "--distinct-from", metavar="[NODE=]NAME", help="What unknown nodes, or this one, are not to be; may be repeated."
+            "--distinct-from", metavar="[NODE=]NAME", help="Excluded matches of unknown nodes, or of one node; may be repeated."
         ),
     ] = None
-    injective: Annotated[bool, typer.Option("--injective", help="Different nodes are different entities.")] = False
+    injective: Annotated[bool, typer.Option("--injective", help="Different nodes must match different entities.")] = False
     free: Annotated[bool, typer.Option("--free", help="A statement may be used for any edges: free walks.")] = False
     induced: Annotated[
         bool,
-        typer.Option("--induced", help="No further edges between the nodes; with --directed none against the pattern's either."),
+        typer.Option(
+            "--induced", help="Allow no further edges between the nodes; with --directed, none against the pattern's either."
+        ),
     ] = False
     directed: Annotated[
         bool | None,
-        typer.Option("--directed/--undirected", help="Edges run as they are written, or either way; else that costs 0.05."),
+        typer.Option(
+            "--directed/--undirected",
+            help="Edges run as written, or in either direction; by default, the opposite direction costs 0.05.",
+        ),
     ] = None
-    k_nodes: Annotated[int | None, typer.Option("--k-nodes", metavar="N", min=1, help="Candidates of a known node.")] = None
+    k_nodes: Annotated[
+        int | None, typer.Option("--k-nodes", metavar="N", min=1, help="Number of candidates for each known node.")
+    ] = None
     k_relations: Annotated[
-        int | None, typer.Option("--k-relations", metavar="N", min=1, help="Candidates of a known relation.")
+        int | None, typer.Option("--k-relations", metavar="N", min=1, help="Number of candidates for each known relation.")
     ] = None
-    k_types: Annotated[int | None, typer.Option("--k-types", metavar="N", min=1, help="Types that fit a hint.")] = None
-    fast: Annotated[bool, typer.Option("--fast", help="The paper's numbers of candidates: approximate.")] = False
-    stretch: Annotated[bool, typer.Option("--stretch", help="An edge may stand for a path of two; that costs 0.25.")] = False
+    k_types: Annotated[int | None, typer.Option("--k-types", metavar="N", min=1, help="Number of types that match a hint.")] = None
+    fast: Annotated[bool, typer.Option("--fast", help="Use the paper's numbers of candidates; the answer is approximate.")] = False
+    stretch: Annotated[bool, typer.Option("--stretch", help="An edge may match a path of two statements; this costs 0.25.")] = False
     leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="Where nothing is near, a named edge may be left out; that costs 1.")
+        bool, typer.Option("--leave-out", help="If nothing is near, one named edge may be left out; this costs 1.")
     ] = False
     encoder: Annotated[
-        str | None, typer.Option("--encoder", metavar="ENCODER", help="How texts become vectors; the graph's index by default.")
+        str | None, typer.Option("--encoder", metavar="ENCODER", help="Encoder for texts; the graph's index by default.")
     ] = None
 
     def of_match(self) -> dict[str, Any]:
@@ -206,8 +215,8 @@ class SearchOptions:
 class OutputOptions:
     """Options for how the subgraphs are written."""
 
-    form: Annotated[render.Format, typer.Option("--format", help="How the subgraphs are written.")] = "table"
-    prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as a language model is shown them.")] = False
+    form: Annotated[render.Format, typer.Option("--format", help="Format of the subgraphs.")] = "table"
+    prompt: Annotated[bool, typer.Option("--prompt", help="Write the triples as in the prompt of a language model.")] = False
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts with their sources.")] = False
     trace: Annotated[bool, typer.Option("--trace", help="Show every term of the distances.")] = False
 
@@ -223,7 +232,7 @@ def match(
     login: arguments.LoginOptions,
     output: OutputOptions,
     timeout: arguments.TimeoutOption = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most subgraphs shown.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Maximum subgraphs to show.")] = None,
 ) -> None:
     """Find the subgraphs that are most similar to a pattern, like ("UNKNOWN film 1", "directed by",
     "Clint Eastwood").
@@ -353,11 +362,11 @@ def _term(term: int | None) -> float | None:
 class AnswerOptions:
     """Options for which answers are given, and by which model."""
 
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many answers.")] = 10
+    k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of answers.")] = 10
     every: Annotated[bool, typer.Option("--all", help="All answers, instead of -k.")] = False
     structure: Annotated[
         str | None,
-        typer.Option("--structure", metavar="NAME", help=f"{', '.join(STRUCTURES)}: TEXT is its branches, as JSON."),
+        typer.Option("--structure", metavar="NAME", help=f"{', '.join(STRUCTURES)}: TEXT contains its branches, as JSON."),
     ] = None
     model: Annotated[
         Path | None,
@@ -365,10 +374,10 @@ class AnswerOptions:
             "--model", metavar="FILE", exists=True, help="A link prediction model, which adds answers by predicted edges."
         ),
     ] = None
-    alpha: Annotated[float, typer.Option("--alpha", metavar="NUMBER", min=0.0, help="Scales what is negated.")] = 1.0
+    alpha: Annotated[float, typer.Option("--alpha", metavar="NUMBER", min=0.0, help="Scale of negated scores.")] = 1.0
     epsilon: Annotated[
         float | None,
-        typer.Option("--epsilon", metavar="SCORE", min=0.0, help="The least score of a predicted edge; 0.001 by default."),
+        typer.Option("--epsilon", metavar="SCORE", min=0.0, help="Minimum score of a predicted edge; 0.001 by default."),
     ] = None
 
 
@@ -381,8 +390,8 @@ def logic(
     wanted: AnswerOptions,
     login: arguments.LoginOptions,
     when: TimeOptions,
-    form: Annotated[render.Format, typer.Option("--format", help="How the answers are written.")] = "table",
-    explain: Annotated[bool, typer.Option("--explain", help="Show how each answer came about.")] = False,
+    form: Annotated[render.Format, typer.Option("--format", help="Format of the answers.")] = "table",
+    explain: Annotated[bool, typer.Option("--explain", help="Show the explanation of each answer.")] = False,
     timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Answer a logical query, like ?x : exists ?v. capital(?x, ?v) and not country(?v, "France")."""
@@ -446,7 +455,7 @@ def write_answers(answers: LogicAnswers, form: render.Format, *, explain: bool =
 # -- sparql and cypher -------------------------------------------------------------------------------
 
 
-FormOption = Annotated[render.Format, typer.Option("--format", help="How the rows are written.")]
+FormOption = Annotated[render.Format, typer.Option("--format", help="Format of the rows.")]
 
 
 #: How a SPARQL query is read.
@@ -459,11 +468,11 @@ def sparql(
     store: arguments.StoreOption,
     text: arguments.TextArgument = None,
     file: arguments.FileOption = None,
-    dialect: Annotated[Dialect, typer.Option("--dialect", help="SPARQL 1.1, or as KQA Pro published it.")] = "standard",
+    dialect: Annotated[Dialect, typer.Option("--dialect", help="SPARQL 1.1, or the form that KQA Pro published.")] = "standard",
     login: arguments.LoginOptions,
     form: FormOption = "table",
     timeout: arguments.TimeoutOption = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The most rows given.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Maximum rows.")] = None,
 ) -> None:
     """Run a SPARQL query, read-only, over the graph as RDF."""
     with guard():

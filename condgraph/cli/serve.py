@@ -45,19 +45,23 @@ class QueryOptions:
     """Limits for queries."""
 
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="The deadline of every query.")] = 30.0
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most results of a query; 0 for all.")] = 10_000
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Maximum results of a query; 0 for all.")] = 10_000
     workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", min=1, help="Queries that run at once; by default two a processor.")
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, help="Number of queries that run at once; two per processor by default."),
     ] = None
     memory: Annotated[
-        int, typer.Option("--memory", metavar="MIB", min=0, help="The most memory of a query, in MiB; 0 for any amount.")
+        int, typer.Option("--memory", metavar="MIB", min=0, help="Maximum memory of a query, in MiB; 0 for no limit.")
     ] = 2048
     in_memory: Annotated[
         int,
-        typer.Option("--in-memory", metavar="N", min=0, help="Triples of a graph that SPARQL holds in memory at most; 0 for none."),
+        typer.Option("--in-memory", metavar="N", min=0, help="Maximum triples of a graph that SPARQL holds in memory; 0 for none."),
     ] = 100_000
     grace: Annotated[
-        float, typer.Option("--grace", metavar="SECONDS", min=0.0, help="How long queries may go on when the server is stopped.")
+        float,
+        typer.Option(
+            "--grace", metavar="SECONDS", min=0.0, help="How long running queries may continue when the server is stopped."
+        ),
     ] = 10.0
     data_timeout: Annotated[
         float, typer.Option("--data-timeout", metavar="SECONDS", min=0.001, help="The deadline of a whole graph (/data).")
@@ -73,29 +77,35 @@ class QueryOptions:
 class ClientOptions:
     """Limits for clients."""
 
-    connections: Annotated[int, typer.Option("--connections", metavar="N", min=1, help="The most open connections.")] = 2_000
+    connections: Annotated[int, typer.Option("--connections", metavar="N", min=1, help="Maximum open connections.")] = 2_000
     client_connections: Annotated[
         int,
-        typer.Option("--client-connections", metavar="N", min=1, help="The most open connections of one client, by its address."),
+        typer.Option("--client-connections", metavar="N", min=1, help="Maximum open connections of one client address."),
     ] = 256
     head_timeout: Annotated[
-        float, typer.Option("--head-timeout", metavar="SECONDS", min=0.001, help="How long a client may take for a request's head.")
+        float, typer.Option("--head-timeout", metavar="SECONDS", min=0.001, help="Time for a client to send the head of a request.")
     ] = 10.0
     body_timeout: Annotated[
-        float, typer.Option("--body-timeout", metavar="SECONDS", min=0.001, help="How long a client may take for a request's body.")
+        float, typer.Option("--body-timeout", metavar="SECONDS", min=0.001, help="Time for a client to send the body of a request.")
     ] = 30.0
     idle_timeout: Annotated[
-        float, typer.Option("--idle-timeout", metavar="SECONDS", min=0.001, help="How long a connection may wait for a request.")
+        float,
+        typer.Option("--idle-timeout", metavar="SECONDS", min=0.001, help="Time that a connection may be idle between requests."),
     ] = 15.0
     write_timeout: Annotated[
         float,
-        typer.Option("--write-timeout", metavar="SECONDS", min=0.001, help="How soon a client is ended who reads under 8 KiB/s."),
+        typer.Option(
+            "--write-timeout",
+            metavar="SECONDS",
+            min=0.001,
+            help="Time after which a client that reads less than 8 KiB/s is disconnected.",
+        ),
     ] = 30.0
-    head_size: Annotated[int, typer.Option("--head-size", metavar="KIB", min=1, help="The longest head of a request.")] = 64
-    body_size: Annotated[int, typer.Option("--body-size", metavar="KIB", min=1, help="The longest body of a request.")] = 4096
+    head_size: Annotated[int, typer.Option("--head-size", metavar="KIB", min=1, help="Maximum size of a request's head.")] = 64
+    body_size: Annotated[int, typer.Option("--body-size", metavar="KIB", min=1, help="Maximum size of a request's body.")] = 4096
     trusted_proxy: Annotated[
         list[str] | None,
-        typer.Option("--trusted-proxy", metavar="ADDRESS", help="A proxy, or a network, whose X-Forwarded-For is believed."),
+        typer.Option("--trusted-proxy", metavar="ADDRESS", help="A proxy, or a network, whose X-Forwarded-For is trusted."),
     ] = None
 
     def bounds(self) -> Bounds:
@@ -119,13 +129,11 @@ class BoltOptions:
 
     bolt: Annotated[
         int | None,
-        typer.Option(
-            "--bolt", metavar="PORT", min=0, max=65535, help="Answer Cypher over Bolt at this port; 0 for any that is free."
-        ),
+        typer.Option("--bolt", metavar="PORT", min=0, max=65535, help="Answer Cypher over Bolt on this port; 0 for any free port."),
     ] = None
     bolt_idle_timeout: Annotated[
         float,
-        typer.Option("--bolt-idle-timeout", metavar="SECONDS", min=0.001, help="How long a connection of Bolt may do nothing."),
+        typer.Option("--bolt-idle-timeout", metavar="SECONDS", min=0.001, help="Time that a Bolt connection may be idle."),
     ] = 3600.0
 
     def server(
@@ -159,12 +167,12 @@ class StudioOptions:
         Path | None,
         typer.Option(
             "--token-file", envvar="CONDGRAPH_TOKEN_FILE", metavar="FILE", exists=True, dir_okay=False,
-            help="Users and their tokens, a line NAME:TOKEN each; needed where HOST is not this machine alone.",
+            help="Users and their tokens, one NAME:TOKEN per line; required if HOST is not only this machine.",
         ),
     ] = None  # fmt: skip
     cors: Annotated[
         list[str] | None,
-        typer.Option("--cors", "--allow-origin", metavar="ORIGIN", help="Web pages of another server that may ask; * for all."),
+        typer.Option("--cors", "--allow-origin", metavar="ORIGIN", help="An origin whose web pages may send requests; * for all."),
     ] = None
     allow_host: Annotated[
         list[str] | None,
@@ -172,7 +180,7 @@ class StudioOptions:
     ] = None
     rate: Annotated[
         float,
-        typer.Option("--rate", metavar="N", min=0.0, help="The most requests a second of a client to the API; 0 for any number."),
+        typer.Option("--rate", metavar="N", min=0.0, help="Maximum API requests of a client per second; 0 for no limit."),
     ] = 50.0
     llm: Annotated[
         str | None,
@@ -182,15 +190,15 @@ class StudioOptions:
         float, typer.Option("--ask-timeout", metavar="SECONDS", min=0.001, help="The deadline of a question in words.")
     ] = 120.0
     drop_size: Annotated[
-        int, typer.Option("--drop-size", metavar="MIB", min=0, help="The most files of a scratch graph together.")
+        int, typer.Option("--drop-size", metavar="MIB", min=0, help="Maximum size of all files of a scratch graph.")
     ] = 64
 
     tiles: Annotated[
         str | None,
-        typer.Option("--tiles", metavar="URL", help="A server of map tiles (with {z}, {x}, {y}), which browsers then ask."),
+        typer.Option("--tiles", metavar="URL", help="A server of map tiles (with {z}, {x}, {y}), which browsers contact."),
     ] = None
     tiles_credit: Annotated[
-        str, typer.Option("--tiles-credit", metavar="TEXT", help="The source of the tiles, as maps name it; needed with --tiles.")
+        str, typer.Option("--tiles-credit", metavar="TEXT", help="Attribution of the tiles, shown on maps; required with --tiles.")
     ] = ""
 
     def map_tiles(self) -> Tiles | None:
@@ -221,7 +229,7 @@ class ReplicaOptions:
         int,
         typer.Option(
             "--replica-size", metavar="N",
-            help="The most statements of a graph in Neo4j that is copied into process for SPARQL; 0 for no SPARQL.",
+            help="Maximum statements of a graph in Neo4j that is copied into process for SPARQL; 0 for no SPARQL.",
         ),
     ] = 1_000_000  # fmt: skip
     refresh: Annotated[
@@ -230,7 +238,7 @@ class ReplicaOptions:
             "--refresh",
             metavar="SECONDS",
             min=1.0,
-            help="Copy a graph in Neo4j again after this time; by default after 60 if condgraph did not write it.",
+            help="How often to copy a graph in Neo4j again; every 60 seconds by default if condgraph did not write it.",
         ),
     ] = None
     live: Annotated[
@@ -265,13 +273,13 @@ def serve(
     further: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME=]STORE...", help="Further stores: the studio and its API have each by its name.", show_default=False
+            metavar="[NAME=]STORE...", help="Further stores; the studio and its API serve each under its name.", show_default=False
         ),
     ] = None,
     store: StoreOption,
     login: LoginOptions,
-    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Where to listen; 0.0.0.0 is everywhere.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any that is free.")] = 7878,
+    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 for any free port.")] = 7878,
     base: Annotated[
         str | None,
         typer.Option("--base", metavar="IRI", help="The base of the graph's IRIs, such as http://example.org/."),
@@ -281,7 +289,7 @@ def serve(
     studio: StudioOptions,
     replica: ReplicaOptions,
     bolt: BoltOptions,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for every request.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not log requests.")] = False,
 ) -> None:
     """Serve a graph over HTTP: the studio (a page for people), its API, and SPARQL for a graph in a folder
     or in Neo4j; with --bolt, Cypher for Neo4j's drivers. When the graph is loaded again, the new

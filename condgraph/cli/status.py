@@ -35,7 +35,7 @@ def status(
     store: arguments.StoreOption,
     login: arguments.LoginOptions,
     verify: Annotated[bool, typer.Option("--verify", help="Read every file of the store and compare its checksum.")] = False,
-    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the status is written.")] = "table",
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="Format of the status.")] = "table",
 ) -> None:
     """Show what a store contains, and with --verify whether its files are intact."""
     with guard(), arguments.opened(store, login) as at:
@@ -53,9 +53,7 @@ def status(
 # -- doctor ------------------------------------------------------------------------------------------
 
 
-def doctor(
-    *, form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the report is written.")] = "table"
-) -> None:
+def doctor(*, form: Annotated[arguments.TableOrJson, typer.Option("--format", help="Format of the report.")] = "table") -> None:
     """Show what is installed for each part of condgraph, what is missing, and how to get it. The exit code
     is 1 if a required package is missing, or if a package has an unsuitable version.
     """
@@ -87,19 +85,21 @@ def conflicts(
     store: arguments.StoreOption,
     predicates: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PREDICATES...]", help="The predicates to look at; those that are declared by default."),
+        typer.Argument(metavar="[PREDICATES...]", help="The predicates to examine; the declared ones by default."),
     ] = None,
     login: arguments.LoginOptions,
-    certain: Annotated[bool, typer.Option("--certain", help="Only those of which values and times leave no doubt.")] = False,
-    by_name: Annotated[bool, typer.Option("--by-name", help="Subjects of one name are one, such as rows of two tables.")] = False,
+    certain: Annotated[bool, typer.Option("--certain", help="Only certain conflicts.")] = False,
+    by_name: Annotated[
+        bool, typer.Option("--by-name", help="Treat subjects with the same name as one, such as rows of two tables.")
+    ] = False,
     propose: Annotated[
-        bool, typer.Option("--propose", help="Look for predicates that have one value at a time for nearly all subjects.")
+        bool, typer.Option("--propose", help="Find predicates that have one value at a time for nearly all subjects.")
     ] = False,
     declare: Annotated[bool, typer.Option("--declare", help="Declare the predicates as having one value at a time.")] = False,
     prefer: arguments.PreferOption = None,
-    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the conflicts are written.")] = "table",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The most conflicts; 0 is all of them.")] = 100,
-    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="How many conflicts to leave out first.")] = 0,
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="Format of the conflicts.")] = "table",
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Maximum conflicts; 0 for all.")] = 100,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Number of conflicts to skip.")] = 0,
     timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Show statements that cannot hold together: different values, at the same time, of a predicate that
@@ -138,13 +138,13 @@ def timeline(
     predicate: Annotated[str | None, typer.Option("--predicate", metavar="NAME", help="The predicate.")] = None,
     object_: Annotated[str | None, typer.Option("--object", metavar="NAME", help="The object, an entity.")] = None,
     before: Annotated[
-        str | None, typer.Option("--before", metavar="WHAT", help="Only those that may be the one before an entity or a time.")
+        str | None, typer.Option("--before", metavar="WHAT", help="Only those that may come just before an entity or a time.")
     ] = None,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="WHAT", help="Only those that may be the one after an entity or a time.")
+        str | None, typer.Option("--after", metavar="WHAT", help="Only those that may come just after an entity or a time.")
     ] = None,
-    certain: Annotated[bool, typer.Option("--certain", help="Of these only the one that must be.")] = False,
-    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the statements are written.")] = "table",
+    certain: Annotated[bool, typer.Option("--certain", help="Only the one that certainly does.")] = False,
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="Format of the statements.")] = "table",
     timeout: arguments.TimeoutOption = None,
 ) -> None:
     """Show the statements of a subject, a predicate or an object in chronological order."""
@@ -166,9 +166,11 @@ def versions(
     login: arguments.LoginOptions,
     keep: Annotated[
         str | None,
-        typer.Option("--keep", metavar="RULE", help="Store so many versions from now on, or each for so long: 10, '30 days'."),
+        typer.Option(
+            "--keep", metavar="RULE", help="From now on, store this many versions, or each version for this long: 10, '30 days'."
+        ),
     ] = None,
-    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="How the versions are written.")] = "table",
+    form: Annotated[arguments.TableOrJson, typer.Option("--format", help="Format of the versions.")] = "table",
 ) -> None:
     """Show the stored versions of a graph, or change how many are kept; `query --as-of` queries one of
     them.
@@ -199,9 +201,7 @@ def export(
             "--output", "-o", metavar="FILE", help="The file (a folder, for neo4j-import and parquet); standard output by default."
         ),
     ] = None,
-    base: Annotated[
-        str | None, typer.Option("--base", metavar="IRI", help="What IRIs of RDF begin with that are the graph's own.")
-    ] = None,
+    base: Annotated[str | None, typer.Option("--base", metavar="IRI", help="The base of the graph's own IRIs in RDF.")] = None,
 ) -> None:
     """Write a whole graph with its sources in a form that `load` restores exactly, as Parquet files, as
     RDF, or for Neo4j's import tool.
@@ -231,27 +231,26 @@ def schema(
     login: arguments.LoginOptions,
     source: Annotated[
         str | None,
-        typer.Option("--source", metavar="NAME", help="Only what is in this source.", autocompletion=complete.sources),
+        typer.Option("--source", metavar="NAME", help="Only the content of this source.", autocompletion=complete.sources),
     ] = None,
     concept: Annotated[
         str | None,
         typer.Option(
             "--concept",
             metavar="NAME",
-            help="Only predicates from or to what is in this concept.",
+            help="Only predicates from or to members of this concept.",
             autocompletion=complete.concepts,
         ),
     ] = None,
     predicate: Annotated[
         str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate.", autocompletion=complete.predicates)
     ] = None,
-    form: Annotated[SchemaFormat, typer.Option("--format", help="How the schema is written.")] = "table",
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=0, help="The most rows of each table; 0 is all of them.")
-    ] = MOST_ROWS,
-    tokens: Annotated[int, typer.Option("--tokens", metavar="N", min=0, help="The most tokens of --format text.")] = 1000,
+    form: Annotated[SchemaFormat, typer.Option("--format", help="Format of the schema.")] = "table",
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Maximum rows in each table; 0 for all.")] = MOST_ROWS,
+    tokens: Annotated[int, typer.Option("--tokens", metavar="N", min=0, help="Maximum tokens of --format text.")] = 1000,
     cypher: Annotated[
-        bool, typer.Option("--cypher", help="As a property graph, in comments of Cypher, to paste above a query or into a prompt.")
+        bool,
+        typer.Option("--cypher", help="Show it as a property graph, in Cypher comments, for use above a query or in a prompt."),
     ] = False,
     timeout: arguments.TimeoutOption = None,
 ) -> None:
@@ -293,10 +292,10 @@ def browser(
     *,
     store: arguments.StoreOption,
     login: arguments.LoginOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder, made where it is missing.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder, created if missing.")] = Path(
         "neo4j-browser"
     ),
-    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
     """Write a style file and queries for Neo4j Browser: captions, colours for the most common concepts,
     and queries to explore the graph. Drop the style file onto Browser, then `queries.zip`.
@@ -363,13 +362,13 @@ def map_database(
     ] = None,
     mapping: Annotated[
         Path | None,
-        typer.Option("--mapping", metavar="FILE", help="A mapping file that is read first: it is checked, and filled up."),
+        typer.Option("--mapping", metavar="FILE", help="A mapping file that is read first, checked and completed."),
     ] = None,
     user: arguments.UserOption = None,
     password: arguments.PasswordOption = None,
     database: arguments.DatabaseOption = None,
     timeout: arguments.TimeoutOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write how condgraph reads a Neo4j database, or the triples of an endpoint, that it did not write
     itself, as a mapping file. Nothing is written to the server.

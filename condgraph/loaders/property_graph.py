@@ -479,9 +479,9 @@ FORMAT: Final = Format(
     "a property graph as CSV: files of Neo4j's import tool or of APOC, of Neptune and Gremlin",
     _read,
     {
-        "array_delimiter": "what stands between the elements of a list (default: ;)",
+        "array_delimiter": "the separator of the elements of a list (default: ;)",
         "edge_ids": "whether ids of relationships are kept, as qualifiers (default: false)",
-        "delimiter": "the character between fields (default: found out)",
+        "delimiter": "the character between fields (default: detected)",
         "encoding": ENCODING_HELP,
     },
     _sniff,

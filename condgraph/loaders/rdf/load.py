@@ -828,17 +828,17 @@ FORMAT: Final = Format(
     about="RDF: Turtle, TriG, N-Triples, N-Quads, RDF/XML, N3, JSON-LD, with RDF 1.2 reifiers and classical reification",
     read=_read,
     options={
-        "syntax": f"one of {', '.join(SYNTAXES)} (default: found out)",
+        "syntax": f"one of {', '.join(SYNTAXES)} (default: detected)",
         "base": "the absolute IRI that relative ones start from",
         "labels": "predicates that give names, best first, as IRIs or as rdfs:label "
         "(default: rdfs:label, skos:prefLabel, schema:name, foaf:name, dct:title)",
         "language": "language of the labels that are preferred as names (default: en)",
-        "infer": f"axioms whose consequences are statements too: some of {', '.join(RULES)} (default: none)",
-        "collapse": "which nodes that only hold a fact together become statements with qualifiers: one of "
+        "infer": f"axioms whose consequences also become statements: some of {', '.join(RULES)} (default: none)",
+        "collapse": "which intermediate nodes become statements with qualifiers: one of "
         f"{', '.join(structures.CHOICES)} (default: no; unnamed: also IRIs without a label)",
-        "collapse_to": "predicates that lead from such a node to the object of its statement "
+        "collapse_to": "predicates that lead from an intermediate node to the object of its statement "
         "(default: rdf:value, else the only node)",
-        "statements": f"what else stands for statements, so that what is said about it are qualifiers: {structures.GRAPHS!r} "
+        "statements": f"other representations of statements, whose further triples are qualifiers: {structures.GRAPHS!r} "
         "(named graphs), paths over nodes as 'IRI / IRI' or '^IRI / IRI' (default: none)",
         "names": 'what nodes without a label are called: "iri" (default) or "local", the end of the IRI',
     },

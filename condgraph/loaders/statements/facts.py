@@ -66,9 +66,9 @@ QUOTING: Final = frozenset(",;")
 
 #: The options of this module.
 SHAPE_OPTIONS: Final[Mapping[str, str]] = {
-    "delimiter": "what stands between the fields (default: found out); '' is any run of white space",
+    "delimiter": "the separator of fields (default: detected); '' is any run of white space",
     "columns": "what the columns are, in the file's order, as a list or text ('head, tail, relation', 'htr'); '-' leaves one out",
-    "header": "whether the first line names the columns (default: found out by its words)",
+    "header": "whether the first line names the columns (default: decided by its words)",
     "encoding": ENCODING_HELP,
 }
 #: Marks that are no relation when they stand alone between white space.

@@ -35,11 +35,11 @@ TABLE_OPTIONS: Final[Mapping[str, str]] = {
     "types": 'how columns are read, whatever their cells say: {column: "text", "number", "time" or "auto"}, or one for all',
     "key": "the column that identifies the rows: ids and names of the rows are its cells",
     "name_column": "the column that names the rows",
-    "missing": "further texts that stand for a missing cell",
+    "missing": "further texts that mean a missing cell",
     "refs": "columns whose cells are names of entities rather than values",
     "join": "columns that refer to rows of other sources: {'country': 'countries.country'}, in any order; False: ask nothing",
     "day_first": "whether 03/05/2010 is the third of May (default: decided by column, text where undecided)",
-    "decimal": "what stands before decimals, a comma or a point (default: decided by column and file)",
+    "decimal": "the decimal separator, a comma or a point (default: decided by column and file)",
     "times": "columns that say when a row holds: '[valid_from, valid_to)' or, with the end included, '[valid_from, valid_to]'",
     "seasons": "whether 2004-05 is the years 2004 and 2005 rather than May 2004 (default: decided by column)",
 }

@@ -1026,9 +1026,9 @@ _TEXT_OPTIONS: Final[Mapping[str, str]] = {
     **TABLE_OPTIONS,
     "header": "whether the first record names the columns (default: true)",
     "skip": "lines above the header, which are left out (default: found where they are plain)",
-    "delimiter": "the character between fields (default: found out)",
-    "dialect": "the way of quoting: excel, backslash or plain (default: found out)",
-    "comment": "what lines of comment begin with",
+    "delimiter": "the character between fields (default: detected)",
+    "dialect": "the way of quoting: excel, backslash or plain (default: detected)",
+    "comment": "the beginning of comment lines",
     "encoding": files.ENCODING_HELP,
     "longest_cell": "characters that a cell may have (default: 131072)",
 }

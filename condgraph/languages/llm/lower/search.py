@@ -734,11 +734,11 @@ _TABLE: Final[tuple[_Row, ...]] = (
     ),
     ("KV", _Q, "the subjects of facts whose qualifier K is V", lambda s: s.reached(s.q.where(s.any_facts(None), *s.v), None)),
     ("KV", _P, "the subjects of F(K)[V]", lambda s: s.subjects(s.k, None, *s.v)),
-    ("HRT", _C, "whether F(R)[H][T] is there", lambda s: s.holds(s.r)),
+    ("HRT", _C, "whether F(R)[H][T] has a fact", lambda s: s.holds(s.r)),
     ("HRT", _S, "those of H that have F(R)[T]", lambda s: s.subjects(s.r, s.h, *s.t)),
     ("HRK", _Q, "qualifier K of F(R)[H]", lambda s: s.q.values(s.scan(s.r, s.h))),
     ("HRK", _P, "the objects of F(K) of the objects of F(R)[H]", lambda s: s.objects(s.k, s.heads_of(s.objects(s.r, s.h), s.k))),
-    ("HRV", _C, "whether F(R)[H][V] is there", lambda s: s.holds(s.r)),
+    ("HRV", _C, "whether F(R)[H][V] has a fact", lambda s: s.holds(s.r)),
     ("HRV", _S, "those of H that have F(R)[V]", lambda s: s.subjects(s.r, s.h, *s.v)),
     ("HTK", _Q, "qualifier K of the facts between H and T", lambda s: s.q.values(s.facts(None, s.h, *s.t))),
     ("HTK", _P, "as H R T, with K for R", lambda s: s.holds_by_key()),
@@ -785,7 +785,7 @@ _TABLE: Final[tuple[_Row, ...]] = (
         lambda s: s.objects(s.k, s.heads_of(s.subjects(s.r, s.h, *s.t), s.k)),
     ),
     ("HRTV", _C, "whether an object of F(R)[H] satisfies both T and V", lambda s: s.holds(s.r)),
-    ("HRTV", _S, "those of H for which it does", lambda s: s.subjects(s.r, s.h, *s.tv)),
+    ("HRTV", _S, "those of H for which one does", lambda s: s.subjects(s.r, s.h, *s.tv)),
     ("HRKV", _Q, "the objects of the facts F(R)[H] whose qualifier K is V", lambda s: s.qualified_objects(s.h)),
     ("HRKV", _P, "the objects of F(R)[H] that themselves have F(K)[V]", lambda s: s.objects_that_have()),
     (
@@ -810,7 +810,7 @@ _TABLE: Final[tuple[_Row, ...]] = (
     (
         "HRTKV",
         _Q,
-        "whether F(R)[H][T] is there with qualifier K equal to V",
+        "whether F(R)[H][T] has a fact whose qualifier K is V",
         lambda s: s.exists(s.q.where(s.facts(s.r, s.h, *s.t), *s.v)),
     ),
     (
