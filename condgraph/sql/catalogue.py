@@ -28,7 +28,8 @@ class Column:
     """A column: its predicate, its name and type in the database, and its content.
 
     `digits` are the precision and scale of a decimal; None if it may have any. `ordered` tells whether the database
-    compares its texts by language rules, `untidy` whether some cell has white space that texts of a graph do not have.
+    compares its texts by language rules, `untidy` whether some cell has white space that texts of a graph do not have,
+    `infinite` whether some number or time is infinite, which is a text.
     """
 
     predicate: str
@@ -38,6 +39,12 @@ class Column:
     digits: tuple[int, int] | None = None
     ordered: bool = False
     untidy: bool = False
+    infinite: bool = False
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The types of its values: one, or also text where some are infinite."""
+        return (self.kind, Kind.TEXT) if self.infinite else (self.kind,)
 
     def moment(self, text: str) -> exp.Expr:
         """Return a day, or a moment in UTC, as a value of this column of times."""

@@ -27,7 +27,7 @@ from condgraph.sql.store import SqlStore
 from condgraph.sql.tables import CELL, Row, value_of
 from condgraph.sql.terms import NULL, Query, both, cast, column, double, known, literal, named, one_of, select, together
 from condgraph.sql.their_plan import TheirPlans
-from condgraph.sql.theirs import Cell, TheirTables, look_at_white_space, shortfalls
+from condgraph.sql.theirs import Cell, TheirTables, look_at_cells, shortfalls
 
 # -- The survey --------------------------------------------------------------------------------------
 
@@ -319,11 +319,12 @@ def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
             names = [" + ".join(item.columns) for item in table.references]
             for item in table.values:
                 counts = attributes.setdefault(item.predicate, {})
-                counts[item.kind] = counts.get(item.kind, 0) + max(1, table.rows)
+                for kind in item.kinds:
+                    counts[kind] = counts.get(kind, 0) + max(1, table.rows)
             names += [item.predicate for item in table.values]
         else:
             names = [table.relation]
-            further = [(item.predicate, item.kind) for item in table.values]
+            further = [(item.predicate, kind) for item in table.values for kind in item.kinds]
             further += [(item.columns[0], Kind.ENTITY) for item in ends_of(table)[2:]]
             _count(further, [table.relation], table.rows)
         _count([(key, item.kind) for key, item in table.bounds], names, table.rows)
@@ -382,10 +383,14 @@ class TheirStore(SqlStore):
                     [f"{times[0]!r} as a qualifier of {table.name!r}"],
                     hint="a view calls it otherwise, and `times` in a mapping file declares it",
                 )
-        self._schema = schema_of(tables, self._shows)
-        self._plans = TheirPlans(tables, self._schema, engine)
         #: Remarks on the database: what is left out, and why.
-        self.notes = (*notes, *look_at_white_space(engine, tables), *shortfalls(engine, tables))
+        self.notes = (*notes, *self._look(), *shortfalls(engine, tables))
+
+    def _look(self) -> list[str]:
+        notes = list(look_at_cells(self.engine, self.theirs))
+        self._schema = schema_of(self.theirs, self._shows)
+        self._plans = TheirPlans(self.theirs, self._schema, self.engine)
+        return notes
 
     def _names(self, schema: StoredSchema) -> SqlNames:
         return SqlNames(self.engine.read, self._plans)
@@ -398,10 +403,7 @@ class TheirStore(SqlStore):
     def refresh(self) -> None:
         """Count again what the tables hold."""
         super().refresh()
-        self._schema.kept.clear()
-        for _ in look_at_white_space(self.engine, self.theirs):
-            pass  # As when the tables were opened.
-        self._plans.clear()
+        self._look()
 
     def exists(self) -> bool:
         """Return True: the database exists."""

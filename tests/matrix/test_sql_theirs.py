@@ -279,6 +279,28 @@ def test_names_and_times_that_are_in_the_way(tmp_path: Path) -> None:
         assert graph.kopl("FindAll() QueryAttr(seen)").texts == ["2020-01-01T00:00:00", "2020-01-01T10:00:00", "infinity"]
 
 
+def test_infinite_numbers_and_times_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    """As in process, where they are texts."""
+    with duckdb.connect(str(tmp_path / "far.duckdb")) as connection:
+        connection.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, x DOUBLE, seen DATE)")
+        connection.execute(
+            "INSERT INTO a VALUES (1, 1.5, '2020-01-01'), (2, 'inf', 'infinity'), (3, '-inf', NULL), (4, 'nan', NULL)"
+        )
+        connection.execute("CREATE VIEW v AS FROM a")
+    with condgraph.open(f"duckdb:///{tmp_path}/far.duckdb") as graph:
+        copy = graph.snapshot()
+        for program, left, kind in (
+            ("FilterNum(x, 0, >)", "2 values (text)", "quantity and are"),
+            ("FilterYear(seen, 1900, >)", "1 value (text)", "time and is"),
+        ):
+            text = f"FindAll() FilterConcept(a) {program} Count()"
+            said = f"{left} cannot be compared with a {kind} left out"
+            assert graph.kopl(text).texts == ["1"]
+            assert [answer.kopl(text).warnings for answer in (graph, copy)] == [[said]] * 2
+        notes = graph.status().notes
+        assert "infinite numbers and times of 'v' were not looked for; tests leave them out without a warning" in notes
+
+
 @pytest.mark.parametrize("key", ["b", "b/1"])
 def test_tables_whose_ids_meet_are_refused(tmp_path: Path, key: str) -> None:
     with duckdb.connect(str(tmp_path / "meet.duckdb")) as connection:
