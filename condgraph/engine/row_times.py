@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from condgraph.engine.errors import OptionError, nearest, shortened
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
+from condgraph.engine.reading.times import digits_time
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, collapse, text_of
 
 TIMES_HINT: Final = (
@@ -96,13 +97,11 @@ def _time(column: str, cell: Value | None) -> Time | None:
     if text.casefold() in _FOREVER or not text:
         return None
     try:
-        if text.isdecimal() and len(text) > 4:
-            # 20240131 is a day, and 99991231 no end; other long numbers (seconds since 1970) are no years.
-            if len(text) != 8:
-                raise ValueError
-            text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
-        time = Time.parse(text)
+        # 99991231 is an open end, and other long numbers are no years.
+        time = Time.parse(text) if len(text) < 5 or not text.isdecimal() else digits_time(text)
     except ValueError:
+        time = None
+    if time is None:
         raise ValueError(f"{column!r} is no time: {shortened(text, 60)!r}") from None
     return None if time.start >= LAST.start else time
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import condgraph
 from condgraph.engine.errors import FormatError, LoadError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Batch, Entity, Item, Ref, Source, Statement
+from condgraph.engine.reading.times import EPOCHS
 from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time
 from condgraph.loaders.base import OnError, Reading
 from condgraph.loaders.export import statements_of
@@ -193,3 +194,30 @@ def test_cronquestions(data: Path) -> None:
     assert found[0].row == 2
     assert all(value.precision is Precision.YEAR for one in found for _, value in one.qualifiers)  # type: ignore[union-attr]
     assert reading.problems == []
+
+
+@pytest.mark.parametrize(
+    ("times", "said", "first"),
+    [
+        (("1577836800", "1609459200"), True, "2020-01-01T00:00:00"),
+        (("788918400", "1577836800"), True, "1995-01-01T00:00:00"),
+        (("1577836800123", "1609459200000"), True, "2020-01-01T00:00:00"),
+        (("20200101", "20210101"), False, "2020-01-01"),
+        (("20200101103000", "20210101000000"), False, "2020-01-01T10:30:00"),
+    ],
+)
+def test_long_numbers_are_days_or_moments(times: tuple[str, str], said: bool, first: str, tmp_path: Path) -> None:
+    """They were years, of which 1577836800 is one far away."""
+    path = tmp_path / "facts.tsv"
+    path.write_text("head\trelation\ttail\tstart\tend\n" + "".join(f"a{n}\tr\tb\t{times[0]}\t{times[1]}\n" for n in range(3)))
+    graph = condgraph.open()
+    report = graph.load(path)
+    assert report.formats == ("quintuples",)
+    assert [str(problem.message) for problem in report.problems] == [EPOCHS] * said
+    assert graph.kopl("Find(a1) Find(b) QueryRelationQualifier(r, start time)").texts == [first]
+
+
+def test_a_column_of_telephone_numbers_has_no_times(tmp_path: Path) -> None:
+    path = tmp_path / "staff.tsv"
+    path.write_text("".join(f"Ann{n}\tworks in\tParis\t21255512{n}0\n" for n in range(10, 40)))
+    assert condgraph.open().load(path).formats == ("tsv",)

@@ -4,12 +4,14 @@ ways that do not go together, blank rows within a sheet, tables of an extension.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 import condgraph
+from condgraph.engine.reading.times import EPOCHS
 
 
 def warnings_of(path: Path, **options: object) -> list[str]:
@@ -30,6 +32,24 @@ def test_totals_below_a_table(called: str, tmp_path: Path) -> None:
     (folder / "regions.csv").write_text("region,land\nNorth,A\nSouth,B\n")
     (folder / "sales.csv").write_text(f"region,sales\nNorth,100\nSouth,200\n{called},300\n", encoding="utf-8")
     assert any("sales.csv, row 3" in said and "looks like a total" in said for said in warnings_of(folder))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_numbers_that_may_be_moments(suffix: str, tmp_path: Path) -> None:
+    path, rows = tmp_path / f"log{suffix}", [(1, 1577836800000), (2, 1577836801000)]
+    if suffix == ".csv":
+        path.write_text("id,created_at\n" + "".join(f"{number},{at}\n" for number, at in rows))
+    else:
+        path.write_text(json.dumps([{"id": number, "created_at": at} for number, at in rows]))
+    (said,) = warnings_of(path)
+    assert "field 'created_at': numbers stay numbers and may be seconds or milliseconds since 1970" in said
+    graph = condgraph.open()
+    (problem,) = graph.load(path, types={"created_at": "time"}).problems
+    assert problem.message == EPOCHS
+    assert graph.kopl("FindAll() FilterYear(created_at, 2020, =) Count()").texts == ["2"]
+    path = tmp_path / f"calls{suffix}"
+    path.write_text("id,phone\n1,2125550123\n2,2125550124\n" if suffix == ".csv" else '[{"id": 1, "phone": 2125550123}]')
+    assert warnings_of(path) == []
 
 
 def test_what_is_no_total(tmp_path: Path) -> None:

@@ -92,8 +92,14 @@ def test_numbers_of_eight_digits_are_days(tmp_path: Path) -> None:
     graph.load(path, key="id", times="[valid_from, valid_to)")
     held = [graph.query("FindAll() FilterNum(price, 0, >) QueryName()", at=at).texts for at in ("2019", "2020-02-29", "2020-03-01")]
     assert held == [[], ["a"], ["b"]]
-    written(path, [("a", 1, "1577836800", "")])
-    with pytest.raises(LoadError, match="'valid_from' is no time: '1577836800'"):
+    # Seconds since 1970 are times too; other numbers are none, and no years.
+    written(path, [("a", 1, "1577836800", "1577836801")])
+    graph = condgraph.open()
+    graph.load(path, times="[valid_from, valid_to)")
+    held = [graph.at(at).kopl("FindAll() FilterNum(price, 0, >) QueryName()").texts for at in ("2019", "2020-01-01T00:00:00")]
+    assert [len(texts) for texts in held] == [0, 1]
+    written(path, [("a", 1, "15778368", "")])
+    with pytest.raises(LoadError, match="'valid_from' is no time: '15778368'"):
         condgraph.open().load(path, key="id", times="[valid_from, valid_to)")
 
 

@@ -96,6 +96,30 @@ _DAY_CLOCK: Final = re.compile(
 )
 
 
+#: How numbers are read that `digits_time` takes for moments.
+EPOCHS: Final = "numbers of 9 or 10 digits are read as seconds, and of 12 or 13 as milliseconds, since 1970"
+
+
+def digits_time(text: str) -> Time | None:
+    """Read digits: 20240131, 20240131235959, or seconds or milliseconds since 1970 (from 1973 on); None for others.
+
+    >>> str(digits_time("1577836800")), str(digits_time("1577836800999")), str(digits_time("20200101")), digits_time("2020")
+    ('2020-01-01T00:00:00', '2020-01-01T00:00:00', '2020-01-01', None)
+    """
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    if len(text) in (9, 10, 12, 13):
+        start = int(text) // (1000 if len(text) > 10 else 1)
+        return Time(start, start + 1, Precision.SECOND)
+    if len(text) not in (8, 14):
+        return None
+    clock = f"T{text[8:10]}:{text[10:12]}:{text[12:]}" if len(text) == 14 else ""
+    try:
+        return Time.parse(f"{text[:4]}-{text[4:6]}-{text[6:8]}{clock}")
+    except ValueError:
+        return None
+
+
 def read_time(text: str) -> list[Reading]:
     """Return the time and clock readings of a cell, with white space collapsed and without footnote marks.
 

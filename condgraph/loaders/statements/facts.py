@@ -24,6 +24,7 @@ from typing import Any, Final, Literal
 from condgraph.engine import facts as model
 from condgraph.engine.errors import FormatError, OptionError, numbered
 from condgraph.engine.reading.shapes import shape as shape_of_cell
+from condgraph.engine.reading.times import EPOCHS, digits_time
 from condgraph.engine.reading.times import read_time as cell_times
 from condgraph.engine.values import UNKNOWN, Quantity, Time, Unknown, Value, collapse, parse_number, text_of
 from condgraph.loaders.base import Format, Options, Reading, option_choice, option_text, option_texts
@@ -689,6 +690,10 @@ def read_time(text: str) -> Time:
     try:
         if "/" in text:
             raise ValueError(f"{text!r} is not a time")
+        if len(text) > 7 and text.isdecimal():
+            if (time := digits_time(text)) is None:
+                raise ValueError(f"{text!r} is not a time")
+            return time
         return Time.parse(text)
     except ValueError:
         readings = cell_times(collapse(text))
@@ -751,6 +756,9 @@ def bound_kind(text: str) -> Literal["time", "open", "signed", "small", ""]:
         return "open"
     if _YEAR_LIKE(text) and len(text.lstrip("+-")) < 3:
         return "signed" if text[0] == "-" else "small"
+    if len(text) > 8 and text.isdecimal() and not (text[0] == "1" and len(text) in (10, 13)) and len(text) != 14:
+        # It may be anything, such as the number of a telephone.
+        return ""
     try:
         read_bound(text)
     except ValueError:
@@ -826,6 +834,7 @@ class Bounds:
         self._reading = reading
         self._known: dict[str, Bound] = {}
         self._wrong: dict[str, str] = {}
+        self._epochs = False
 
     def column(self, texts: Sequence[str], rows: Sequence[int], field: str) -> list[Bound]:
         """Return the values of a column of times; a text that is no time is kept, with a warning."""
@@ -837,6 +846,9 @@ class Bounds:
             except ValueError as error:
                 known[text] = " ".join(text.split())
                 wrong[text] = str(error)
+        if not self._epochs and any(len(text) in (9, 10, 12, 13) and text.isdecimal() for text in map(str.strip, fresh)):
+            self._epochs = True
+            self._reading.warn(EPOCHS, field=field)
         if wrong:
             for row, text in zip(rows, texts, strict=True):
                 if text in wrong:

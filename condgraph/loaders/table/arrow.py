@@ -23,7 +23,7 @@ import numpy as np
 from condgraph.engine.errors import FormatError, LoadError, pyarrow_or_error
 from condgraph.engine.facts import Batch, Column, Item, Numbers, Texts, Times
 from condgraph.engine.reading.shapes import BASIC, INT, YEAR
-from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY, basic_day
+from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY, basic_day, digits_time
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, parse_number, text_of
 from condgraph.loaders.base import NO_FILE, Format, Options, Reading
 from condgraph.loaders.files import MOST_GROWTH, file_errors, path_of, regular
@@ -354,16 +354,14 @@ class Leaf:
                 return
             years = (numbers >= 1) & (numbers <= 9999) & is_whole
             if not years.all():
-                self.table.reading.warn(f"{int((~years).sum())} cells cannot be read as a time and stay numbers", field=self.name)
-                yield (
-                    column_of(
-                        [
-                            Time.year(int(number)) if year else basic_day(str(number)) or Quantity(number)
-                            for number, year in zip(numbers.tolist(), years, strict=True)
-                        ]
-                    ),
-                    positions,
-                )
+                read = digits_time if self.declared == "time" else basic_day
+                times = [
+                    Time.year(int(number)) if year else read(str(number)) or Quantity(number)
+                    for number, year in zip(numbers.tolist(), years, strict=True)
+                ]
+                if left := sum(isinstance(item, Quantity) for item in times):
+                    self.table.reading.warn(f"{left} cells cannot be read as a time and stay numbers", field=self.name)
+                yield column_of(times), positions
                 return
             yield year_times(numbers.astype(np.int64)), positions
             return

@@ -69,7 +69,7 @@ from condgraph.engine.errors import numbered
 from condgraph.engine.reading.numbers import LISTS, MONEY, PERCENT, Reading
 from condgraph.engine.reading.shapes import BASIC, INT, ISO, POINT, THREE, YEAR, Shape, readings, shapes
 from condgraph.engine.reading.shapes import shape as shape_of
-from condgraph.engine.reading.times import FIRST_SHORT
+from condgraph.engine.reading.times import EPOCHS, FIRST_SHORT, digits_time
 from condgraph.engine.reading.words import (
     AMOUNT_WORDS,
     CERTAIN_YEAR_WORDS,
@@ -227,7 +227,9 @@ class ColumnType:
         if isinstance(value, Quantity) and reading.family == "number":
             if self.years:
                 year = value.number
-                return Time.year(year) if isinstance(year, int) and 1 <= year <= 9999 and value.unit == NO_UNIT else None
+                if not isinstance(year, int) or value.unit != NO_UNIT:
+                    return None
+                return Time.year(year) if 1 <= year <= 9999 else digits_time(str(year))
             if self.units and reading.note not in NO_WORD:
                 return Quantity(value.number, self.units[folded_unit(reading.note)])
         return value
@@ -251,6 +253,7 @@ def folded_unit(unit: str) -> str:
 
 _CODES: Final = frozenset(("code", "sci"))
 _TEN: Final = 10 ** np.arange(17)
+_MOMENT_WORDS: Final = YEAR_WORDS | MONTH_WORDS | {"start", "end", "epoch", "unix"}
 _HUNDRED: Final = f"years from {FIRST_SHORT} to {FIRST_SHORT + 99}"
 _LISTS: Final = "cells such as 101,102 are read as lists, each number a value of its own; types= with text or number overrules"
 _MAYBE_LISTS: Final = "numbers such as 101,102 may be lists and are read as 101102; types= with text keeps the cells"
@@ -742,6 +745,11 @@ class _Evidence:
             stay = numbered(short, "date stays text, as its year has", "dates stay text, as their years have")
             remarks.append(f"{stay} two digits; types= with time reads them as {_HUNDRED}")
             unread = 0
+        if self.figures.most in (10, 13) and self.figures.least in (9, 10, 12, 13):
+            if declared == "time":
+                remarks.append(EPOCHS)
+            elif plain_kind == "int" and declared == "auto" and (DAY_WORDS.search(self.header) or self.words & _MOMENT_WORDS):
+                remarks.append("numbers stay numbers and may be seconds or milliseconds since 1970; types= with time reads them so")
         if "paren" in chosen.tags and self.has("paren")[0] and chosen.kind == "number" and not self.of_money():
             remarks.append("(100) is read as -100; types= with text keeps the cells")
         if self.has("minus", but="time")[0] and chosen.kind == "number" and declared == "auto" and not self.of_money():

@@ -31,7 +31,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import FormatError, LoadError, numbered
 from condgraph.engine.facts import Batch, Entity, Item, Ref, Sourced, Statement
 from condgraph.engine.reading.shapes import POINT
-from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day
+from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY, basic_day, digits_time
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, format_number, parse_number, read_point, text_of
 from condgraph.loaders import files
 from condgraph.loaders.base import JSON_SIGN, Format, Options, Reading, option_texts
@@ -228,7 +228,9 @@ class Field:
         year = number.number
         if self.numbers_are == "day" and (day := basic_day(str(year))) is not None:
             return day
-        return Time.year(int(year)) if int(year) == year and 1 <= year <= 9999 else number
+        if int(year) == year and 1 <= year <= 9999:
+            return Time.year(int(year))
+        return (digits_time(str(year)) if self.chosen.years else None) or number
 
     def elements(self, values: Sequence[Any]) -> list[Any]:
         """Return values, with texts that are lists split (`ColumnType.parts`)."""
