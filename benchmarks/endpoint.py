@@ -243,7 +243,7 @@ def overhead(store: Path, count: int, rounds: int = 3000) -> dict[str, Any]:
         "command": "python benchmarks/endpoint.py",
         "columns": ["where", "shortest, µs", "median, µs", "p99, µs"],
         "rows": rows,
-        "notes": [f"One after the other, {rounds:,} times each, in turns; results as JSON, which are the same."],
+        "notes": [f"{rounds:,} runs each, in turns; both give the same JSON."],
     }
 
 
@@ -324,10 +324,10 @@ def measure(given: argparse.Namespace, url: str, pid: int, log: Path) -> tuple[d
         "notes": [
             f"{given.clients} clients on the same machine, each with one query at a time, {given.seconds:g} s each time; "
             f"{given.entities:,} entities; a tenth of the queries are runaways, whose deadline is {given.timeout:g} s.",
-            f"With the runaways, the 99th percentile of the others is {grown:.2g} times that of the same clients who wait out the "
-            f"deadline instead of asking them (with pauses), and {grown_full:.2g} times that of {given.clients} clients who ask "
-            "nothing but ordinary queries, as fast as they are answered (without pauses).",
-            f"Wrong answers, and statuses that are none of the protocol's: {len(wrong)}; short ones at their deadline: {missed}.",
+            f"With runaways, the 99th percentile of the other queries is {grown:.2g} times that of the same clients when they wait "
+            f"for the deadline instead (with pauses), and {grown_full:.2g} times that of {given.clients} clients who send only "
+            "ordinary queries, as fast as they are answered (without pauses).",
+            f"Wrong answers, and statuses outside the protocol: {len(wrong)}; short queries that reached their deadline: {missed}.",
             "Before and after, idle: " + "; ".join(f"{name} {before[name]:.0f}, {after[name]:.0f}" for name in before) + ".",
         ],
     }

@@ -165,7 +165,7 @@ def first_runs(
         seen = [repeats(column, old) for column, old in ((texts, [text for text, _ in before]), (planned, before))]
         rows.append([name, len(queries), first, again, *seen, different])
     if planning:
-        notes.append(f"{AHEAD}: {len(ahead)} texts were, which took {sum(planning) / rounds:.1f} s of the server's CPU a turn.")
+        notes.append(f"{AHEAD}: {len(ahead)} texts, which takes {sum(planning) / rounds:.1f} s of the server's CPU.")
     return rows
 
 
@@ -209,8 +209,8 @@ def measure(
             "columns": ["revision", "programs", "first run, ms", "second run, ms", "texts seen, %", "plans seen, %", "differ"],
             "rows": rows,
             "notes": [
-                "CPU of the server a program, in random order; its plans were thrown away before each turn; means of the turns.",
-                "Plans seen: the text was, with parameters that the server takes for the same types. Differ: answers.",
+                "The server's CPU for a program, in random order; its plans are discarded before each turn; the mean of the turns.",
+                "A plan is seen if the text is, with parameters of the same types. The last column counts answers that differ.",
                 *notes,
             ],
         },
@@ -219,7 +219,7 @@ def measure(
             "command": _COMMAND,
             "columns": ["revision", "runs", "ms of CPU"],
             "rows": with_other_names(server, single, rounds),
-            "notes": [f"{AGAIN} texts, run before with names of 5 characters, then with {', '.join(map(str, LENGTHS))}."],
+            "notes": [f"{AGAIN} texts that ran with names of 5 characters, with names of {', '.join(map(str, LENGTHS))}."],
         },
     ]  # fmt: skip
 

@@ -281,8 +281,8 @@ def written(rows: dict[str, list[list[Any]]], out: Path | None) -> Path:
     return machine.write("growth", results, out)
 
 
-_NOTE = "CPU is that of this side and of the server together."
-_SMALL = "Below 0.3 million statements some kinds are missing, and questions about them ask for names that are not there."
+_NOTE = "CPU is that of client and server together."
+_SMALL = "Below 0.3 million statements some kinds are missing, and questions about them ask for names that do not exist."
 
 
 def main() -> None:

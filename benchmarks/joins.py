@@ -291,13 +291,13 @@ def main() -> None:
         "columns": ["graph", "shape", "rows", *(f"{name}, ms" for name in engines)],
         "rows": rows,
         "notes": [
-            f"{versions}. Processor time of counting the rows of a shape, the median of several runs that take turns, each engine "
-            "in a process of its own that has the statements loaded; DuckDB and Ladybug with one thread.",
-            "condgraph counts rows that are equal in what the rest of the pattern asks for as one row with its number. A cell with "
-            "`>` is a run that was ended, one with `counts` an engine that counts another number than condgraph and DuckDB do.",
-            "Predicates of stars are the most frequent ones of the graph, and the fixed end is the most frequent object; the other "
-            "shapes take statements of any predicate. Variables may be one entity, but for the two in the middle of a diamond, and "
-            "the two that have two in common.",
+            f"{versions}. CPU time of counting the rows of a shape, the median of several runs in turns, each engine in a "
+            "process of its own that has loaded the statements; DuckDB and Ladybug with one thread.",
+            "condgraph counts rows that the rest of the pattern does not tell apart as one row with its number. A cell with `>` "
+            "was stopped; `counts` marks another number of rows than condgraph and DuckDB count.",
+            "Stars take the most frequent predicates, and the fixed end is the most frequent object; the other shapes take any "
+            "predicate. Variables may be the same entity, except the two in the middle of a diamond and the two that have two in "
+            "common.",
         ],
     }
     print(markdown(result))

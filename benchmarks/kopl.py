@@ -177,10 +177,10 @@ def main() -> None:
         peer.close()
     start = peer.told["start"]
     notes = [
-        f"{right} of the {plain} programs without a flag give the expected answer (a flag: a quirk of the package decides).",
-        f"Both engines in one run, block by block in turns, the median of {given.rounds} rounds; the package from a "
-        "program that is read already to its answer; condgraph from the text of a program to the texts of its answer, and from the "
-        "list of steps that the package takes, which is like for like.",
+        f"{right} of the {plain} programs without a flag give the expected answer. A flag marks a "
+        "program whose expected answer depends on a quirk of the package.",
+        f'The engines take turns in one run, block by block; the median of {given.rounds} rounds counts. "From text" includes '
+        'parsing, which the package cannot do; "from steps" starts where the package starts.',
     ]
     others: dict[str, Any] = {
         "title": "KoPL programs: start and memory",
@@ -194,8 +194,8 @@ def main() -> None:
             ["memory at its peak, MB", memory[1]["peak"], memory[0]["peak"], memory[1]["peak"] / memory[0]["peak"]],
         ],
         "notes": [
-            "The package keeps nothing: it starts from the source each time. Loading writes a store; that is done once.",
-            "Memory is what the system counts for the process, Python and the programs included, after all programs.",
+            "The package stores nothing and starts from the source each time. condgraph loads once, into a store.",
+            "Memory is that of the whole process after all programs, Python and the programs included.",
         ],
     }
     results = [speeds(records, mine, theirs, read, notes), others]

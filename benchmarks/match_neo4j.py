@@ -100,8 +100,8 @@ def measure(data: Path, uri: str, sample: int, version: str) -> list[dict[str, A
         "rows": rows,
         "notes": [
             f"Neo4j {version}; `RETURN 1` takes {median(trips):.2f} ms. Loading the graph took {loading:.0f} s; fetching the names "
-            f"of its 43,000 nodes, and encoding them, {fetching:.1f} s, once. The first run of a text pays its planning; ms is the "
-            "median of nine more, after all were asked nine times.",
+            f"of its 43,000 nodes, and encoding them, {fetching:.1f} s, once. The first run of a text includes its "
+            "planning; ms is the median of nine more, after all were asked nine times.",
             f"{len(rows) - wrong} of {len(rows)} answers are the snapshot's, in its order.",
         ],
     }

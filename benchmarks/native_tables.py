@@ -110,8 +110,8 @@ def main() -> None:
         "columns": ["table", "condgraph, ms of CPU", "Cypher by hand, ms of CPU", "times", "first run, s"],
         "rows": rows,
         "notes": [
-            f"CPU of the server and of the client, the median of {options.rounds} runs by turns; the answers are the same.",
-            "A first run plans the query, and counts what the properties have beyond the sample, once for each property.",
+            f"CPU time of server and client, the median of {options.rounds} runs in turns; the answers are equal.",
+            "A first run plans the query and, once for each property, counts the types of its values beyond the sample.",
             f"Neo4j {options.version}.",
         ],
     }

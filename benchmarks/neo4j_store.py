@@ -225,11 +225,11 @@ def main() -> None:
         "columns": ["how", "graph", "statements", "seconds", "statements a second", "parts"],
         "rows": rows,
         "notes": [
-            f"Neo4j {options.version}; every load into a server that was just started, indexes and constraints included.",
-            f"Java has {options.memory} where a load comes over Bolt, {_IMPORTING} in the import tool and the server after it.",
+            f"Neo4j {options.version}; each load into an empty server that has just started, with indexes and constraints.",
+            f"The server has {options.memory} of heap for loads over Bolt, and {_IMPORTING} for the import tool and after it.",
             f"{options.clients} clients for {options.seconds:.0f} s: {report.answers:,} answers, {len(report.errors)} errors, "
             f"{len(report.wrong)} wrong; median {machine.median(report.seconds) * 1e3:.1f} ms, p95 "
-            f"{machine.percentile(report.seconds, 0.95) * 1e3:.1f} ms; connections of the server before and after "
+            f"{machine.percentile(report.seconds, 0.95) * 1e3:.1f} ms; the server's connections before and after "
             f"{report.connections[0]} and {report.connections[1]}, "
             f"its memory {met['memory'][0]:.0f} and {met['memory'][1]:.0f} MB.",
         ],

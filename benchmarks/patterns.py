@@ -99,9 +99,9 @@ def hubs(graph: Any) -> dict[str, Any]:
         "columns": ["hub", "edges", "asked", "given", "ms", "CPU, ms"],
         "rows": rows,
         "notes": [
-            "The genre Drama has 4,176 films. A path goes on to actors of its films and to their other films; a star asks for two "
-            "or three different films of it. All films: `k=None, group_by='film 1'`, each film once.",
-            "After candidate search; the median of nine runs. Exact, by the lexical encoder.",
+            "The genre Drama has 4,176 films. A path goes from a hub to its films, to their actors and to the other films of "
+            "these; a star asks for two or three different films. All films: `k=None, group_by='film 1'`, each film once.",
+            "Exact search with the lexical encoder, after candidate search; the median of nine runs.",
         ],
     }
 
@@ -147,8 +147,8 @@ def hops(graph: Any, sample: int) -> dict[str, Any]:
         "columns": ["pattern", "asked", "median ms", "95 % ms", "median CPU, ms"],
         "rows": rows,
         "notes": [
-            f"{len(chosen)} directors; patterns after candidate search, the last row is the candidate search (lexical encoder).",
-            "With three asked for and fewer at the best distance, the search goes on to farther names and predicates.",
+            f"{len(chosen)} directors, after candidate search; the last row is the candidate search (lexical encoder).",
+            "If fewer than three answers are at the best distance, the search goes on to less similar names and predicates.",
         ],
     }
 
@@ -256,12 +256,11 @@ def gold(data: Path, sample: int | None) -> list[dict[str, Any]]:
         rows.append([name, size, among / size * 100, equal / size * 100, median(clock), percentile(clock, 0.95)])
         print(f"{name}: {among} of {size} among, {equal} equal", file=sys.stderr)
     notes = [
-        "Gold patterns, with the names of the data: `k=None, group_by=` the answer, the defaults, lexical "
-        "encoder. Unknown nodes of MetaQA are kept from being the topic (`distinct_from`), as its paths are; those of "
-        "PathQuestions come back to it (a spouse's spouse).",
-        "Times are from triples to texts, with candidate search.",
-        "Fewer are equal where the data has one of several answers (PathQuestions), where its answers come from elsewhere (MetaQA "
-        "1-hop: WikiMovies), or where an edge the other way is an answer here.",
+        "Gold patterns with the names of the data: `k=None`, grouped by the answer, the defaults, lexical encoder. Unknown nodes "
+        "of MetaQA may not be the topic (`distinct_from`), as in its paths; those of PathQuestions may (a spouse's spouse).",
+        "Times include candidate search.",
+        "Answers are not equal where the data has one of several answers (PathQuestions), where its answers come from another "
+        "source (MetaQA 1-hop: WikiMovies), or where an edge in the other direction counts as an answer here.",
     ]
     table = {
         "title": "Graph patterns: gold answers of gold patterns",
@@ -374,9 +373,9 @@ def scale(sizes: list[float], questions: int) -> dict[str, Any]:
         "columns": ["nodes", "edges", "candidates", "median ms", "95 % ms", "median CPU, ms", "rounds"],
         "rows": rows,
         "notes": [
-            "Three facts a node, degrees and 50 predicates by Zipf's law. Paths whose ends are known by candidate lists, with the "
-            "right node anywhere among them, so that the bound has to grow past nearer candidates; the first three, exactly.",
-            f"{questions} patterns each; distances are given, no vectors. Rounds are how often the bound grew.",
+            "Three facts a node, degrees and 50 predicates by Zipf's law. The ends of a path have candidate lists with the right "
+            "node at a random place, so that the bound has to grow past nearer candidates; the first three answers, exactly.",
+            f"{questions} patterns each; distances are given, without vectors. Rounds count how often the bound grew.",
         ],
     }
 

@@ -249,10 +249,9 @@ def cypher(folder: Path, facts: list[tuple[str, str, str]], names: list[str], ro
         "notes": [
             f"{versions}, in process, Ladybug with one thread. Processor time from a text to a list of rows; the median over "
             f"{len(names)} directors of MetaQA of the best of {rounds} rounds, of a hub the best of {3 * rounds}.",
-            "Every engine has names in an index, and is given its own spelling of the same query; all give the same rows.",
-            "The others label each node, condgraph needs no label; its rows are in a fixed order.",
-            "From the second text on that differs from another in its constants alone, condgraph has a plan. The first of a shape "
-            "takes 0.5 to 3 ms.",
+            "Every engine has names in an index and gets its own spelling of the query; all return the same rows.",
+            "The others label each node. condgraph returns rows in a fixed order.",
+            "Texts repeat, apart from their constants. The first text of a new shape takes 0.5 to 3 ms.",
         ],
     }
 
@@ -327,8 +326,8 @@ def prepared(folder: Path, facts: list[tuple[str, str, str]], names: list[str], 
     notes = [
         f"{len(names)} directors of MetaQA, seed 1; the median over them of the best of {rounds} rounds, from a name to "
         "a list of names.",
-        "By hand: a dictionary of names, arrays of ends for each predicate and direction, `np.unique`; all names decoded before.",
-        *[f"{name} {version}, in process, the same path with a parameter" for name, version in versions.items()],
+        "By hand: NumPy on arrays of ends for each predicate and direction, with all names decoded before.",
+        *[f"{name} {version}, in process: the same path with a parameter." for name, version in versions.items()],
     ]
     return {
         "title": "Prepared programs",

@@ -68,9 +68,9 @@ HEAD = """# Results
 Measured figures. Each section has what was measured, the command that measures it, a table, and
 what the figures mean, with goals that are missed and why.
 
-- **Machine**: where a section names no other one, 2 cores of an AMD EPYC and
-  24 GiB of memory, Linux, Python 3.11.7, NumPy 2.4.6. A *load* is the number of processes that
-  wanted a core during the measurement; wall times at a load above 2 are too long.
+- **Machine**: 2 cores of an AMD EPYC, 24 GiB of memory, Linux, Python 3.11.7 and NumPy 2.4.6,
+  unless a section names another one. A *load* is the number of processes that wanted a core during
+  the measurement; wall times at a load above 2 are too long.
 - **CPU time** is the time that a process had a core. It depends little on the load.
 - **Comparisons**: compare two engines within one run. Figures of different machines do not compare,
   and on one machine speed differs from run to run by some percent.

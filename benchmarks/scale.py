@@ -273,15 +273,15 @@ def main() -> None:
             ],
             "rows": rows,
             "notes": [
-                "Loading is reading the file, building, writing and syncing the store. The peak is of the process that loads.",
-                "CPU is the time the process had a processor, which is less where the machine does other work.",
+                "A load reads the file, builds the store, writes it and syncs it. The peak is the memory of that process.",
+                "CPU is the time that the process had a core.",
             ],
         },
         {
             "title": "Scale: asking",
             "columns": ["source", "question", *(f"{size:g} M, ms" for size in given.sizes), "program"],
             "rows": questions,
-            "notes": ["The median of 50 questions, from text to texts; ten more do not count. Letters stand for numbers."],
+            "notes": ["The median of 50 queries, from text to texts, after ten that do not count. Letters stand for numbers."],
         },
     ]
     for result in results:

@@ -110,18 +110,18 @@ def main() -> None:
             rows.append([ident, *(round(one, 2) for one in (all1, own1, all2, own2)), all1 / all2, clock1 / clock2])
     rows.append(["median", *(statistics.median(row[at] for row in rows) for at in range(1, 7))])
     result = {
-        "title": "A Wikibase of others on Oxigraph's server",
+        "title": "An existing Wikibase on Oxigraph's server",
         "command": "python benchmarks/sparql_in_place.py --data $CONDGRAPH_DATA"
         + (f" --triples {given.triples}" if given.triples else ""),
         "columns": ["program", "condgraph, ms", "of these own", "by hand, ms", "of these own", "ratio", "by the clock"],
         "rows": [[*row[:5], *(round(one, 1) for one in row[5:])] for row in rows],
         "notes": [
-            f"the oracle's {'whole graph with copies' if given.triples else 'small graph'} in Wikidata's shape; "
-            f"the median of {given.times} runs that take turns",
-            f"{triples:,} triples; the look took {look.queries} queries and {seconds:.1f} s; it found {len(mapping.predicates)} "
+            f"The oracle's {'whole graph with copies' if given.triples else 'small graph'} in Wikidata's shape; "
+            f"the median of {given.times} runs in turns.",
+            f"{triples:,} triples; the survey took {look.queries} queries and {seconds:.1f} s; it found {len(mapping.predicates)} "
             f"predicates, {len(mapping.qualifiers)} of qualifiers and {len(mapping.concepts):,} classes"
             + ("" if mapping.whole else ", by samples"),
-            "own is this process: for a program all but the server's work, for a query by hand the request and its rows",
+            "'Own' is this process: for a program all but the server's work, for a query by hand the request and its rows.",
         ],
     }
     print(markdown(result))

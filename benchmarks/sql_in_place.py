@@ -120,15 +120,15 @@ def main() -> None:
     )
     result = {
         "name": "sql_in_place",
-        "title": "Tables of others in DuckDB",
+        "title": "Existing tables in DuckDB",
         "command": f"python benchmarks/sql_in_place.py --rows {given.rows}",
         "date": datetime.date.today().isoformat(),
         "machine": machine(),
         "columns": ["program", "condgraph, ms", "SQL by hand, ms", "ratio"],
         "rows": rows,
         "notes": [
-            f"{given.rows:,} purchases of a tenth as many customers; DuckDB {duckdb.__version__}. Processor time, the median of "
-            f"{given.times} runs that take turns, each with a value of its own; texts of queries are cached by their shape.",
+            f"{given.rows:,} purchases of a tenth as many customers; DuckDB {duckdb.__version__}. CPU time, the median of "
+            f"{given.times} runs in turns with different values; texts of queries are cached by their shape.",
         ],
     }
     print(markdown(result))

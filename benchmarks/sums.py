@@ -136,9 +136,9 @@ def main() -> None:
         "columns": ["query", "condgraph, ms", "DuckDB, ms", "times DuckDB"],
         "rows": rows,
         "notes": [
-            f"{given.rows:,} rows of six columns; DuckDB {duckdb.__version__} with one thread. Processor time of one query, the "
-            "median of several that take turns; both have the table loaded.",
-            "Sums and means of condgraph are exact, DuckDB's are sums of floats.",
+            f"{given.rows:,} rows of six columns; DuckDB {duckdb.__version__} with one thread. CPU time of one query, the "
+            "median of several in turns; both engines have loaded the table.",
+            "condgraph's sums and means are exact, DuckDB's are sums of floats.",
         ],
     }
     print(markdown(result))

@@ -132,7 +132,7 @@ def beside_kglite(folder: Path, checkouts: dict[str, Path], times: int = 7) -> d
         "notes": [
             f"100,000 rows: a text key, two texts, two whole numbers, a decimal, a day; in memory, the median of {times} in turns.",
             f"kglite {importlib.metadata.version('kglite')} takes a frame of pandas {importlib.metadata.version('pandas')}, read "
-            "from the same file; condgraph reads days as days in any case.",
+            "from the same file; condgraph always reads days as days.",
         ],
     }
 
