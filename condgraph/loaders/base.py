@@ -55,7 +55,7 @@ _DIGITS: Final = str.maketrans("", "", "0123456789,.")
 def kind_of(message: str) -> str:
     r"""Return a message without its quoted parts and numbers, which vary between problems of one kind.
 
-    >>> kind_of("'S77' is no key of 'stops'") == kind_of("\"it's\" is no key of 'stops'")
+    >>> kind_of("'S77' is not a key of 'stops'") == kind_of("\"it's\" is not a key of 'stops'")
     True
     """
     if '"' in message:

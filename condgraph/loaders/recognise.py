@@ -124,8 +124,8 @@ def _bad_byte(head: bytes) -> str:
         head.decode()
     except UnicodeDecodeError as error:
         line = head.count(b"\n", 0, error.start) + 1
-        return f"byte 0x{head[error.start]:02x} in line {line} is no UTF-8 (encoding= names another encoding)"
-    return "it is no UTF-8 (encoding= names another encoding)"
+        return f"byte 0x{head[error.start]:02x} in line {line} is not UTF-8 (encoding= names another encoding)"
+    return "it is not UTF-8 (encoding= names another encoding)"
 
 
 def _as_json(text: str, cut: bool) -> str:

@@ -83,7 +83,7 @@ def test_rows_that_are_not_there_any_more_are_said() -> None:
     (said,) = put(graph, "countries", COUNTRIES[:1], replace=True)
     assert said == "other sources refer to rows of 'countries' that it has not: 'Narnia'"
     (said,) = put(graph, "peaks", replace=True)
-    assert said == "'Narnia' is no key of 'countries'"
+    assert said == "'Narnia' is not a key of 'countries'"
     # It comes back as what is referred to.
     assert put(graph, "countries", COUNTRIES[1:], append=True) == []
     assert capital(graph, "Olymp", "country") == ["Cair"]
@@ -107,13 +107,13 @@ def test_references_to_the_table_itself() -> None:
     options: dict[str, Any] = {"name": "staff", "key": "id", "join": {"employee": "staff.id"}}
     for one in (graph, fresh):
         (said,) = one.load(STAFF, **options).problems
-        assert (said.message, said.row, said.field) == ("'9' is no key of 'staff'", 3, "employee")
+        assert (said.message, said.row, said.field) == ("'9' is not a key of 'staff'", 3, "employee")
     graph.load([{"id": 9, "employee": 7}], **options, replace=True)
     (said,) = graph.load(STAFF, **options, replace=True).problems
-    assert said.message == "'9' is no key of 'staff'"
+    assert said.message == "'9' is not a key of 'staff'"
     assert every(graph) == every(fresh)
     (said,) = graph.load([{"id": 9, "employee": 1}, {"id": 8, "employee": 6}], **options, append=True).problems
-    assert said.message == "'6' is no key of 'staff'"
+    assert said.message == "'6' is not a key of 'staff'"
     assert graph.kopl("Find(9) Relate(employee, backward) QueryName()").texts == ["3"]
     with pytest.raises(OptionError, match="whose key is not said"):
         graph.load(STAFF, name="other", join={"employee": "other.id"})
@@ -176,7 +176,7 @@ def test_a_row_that_a_folder_has_later_is_what_was_referred_to(join: dict[str, s
     graph = condgraph.open()
     graph.load(shop)
     (said,) = graph.load([{"n": 1, "customer_id": 1}, {"n": 2, "customer_id": 2}], name="notes", key="n", join=join).problems
-    assert said.message == "'2' is no key of 'shop/customers'"
+    assert said.message == "'2' is not a key of 'shop/customers'"
     (shop / "customers.csv").write_text("customer_id,name\n1,Ann\n2,Bob\n")
     graph.load(shop, replace=True)
     assert graph.kopl("Find(2) Relate(customer_id, forward) QueryName()").texts == ["Bob"]

@@ -107,7 +107,7 @@ def a_graph() -> Graph:
 
 
 def text_of(content: bytes) -> str:
-    """Bytes as text; what is no UTF-8 becomes lone surrogates."""
+    """Bytes as text; what is not UTF-8 becomes lone surrogates."""
     return content.decode("utf-8", "surrogateescape")
 
 

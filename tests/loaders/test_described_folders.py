@@ -133,7 +133,7 @@ def test_missing_values_and_foreign_keys_of_a_data_package(tmp_path: Path, alone
     assert texts(graph, "FindAll() QueryAttr(n)") == ["5", "7"]
     assert texts(graph, "Find(event/007) Relate(parent, backward) QueryName()") == ["event/NA"]
     assert texts(graph, "Find(event/NA) Relate(parent, backward) QueryName()") == ["event/e3"]
-    assert [one.message for one in report.problems] == ["'zz' is no key of 'event'; the cell is kept as text"]
+    assert [one.message for one in report.problems] == ["'zz' is not a key of 'event'; the cell is kept as text"]
 
 
 def test_files_beside_their_description_are_loaded_once(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_separators_make_cells_lists_of_values(tmp_path: Path) -> None:
     assert texts(graph, "Find(p/c) QueryAttr(tags)") == ["x"]
     said = " ".join(map(str, report.kinds))
     assert "lists in cells of keys and references are not read, and the cells stay whole: 'p.id', 'p.boss'" in said
-    assert "'b|c' is no key of 'p'" in said
+    assert "'b|c' is not a key of 'p'" in said
 
 
 def test_lists_of_data_packages_are_lists_of_values(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_a_table_without_rows_has_no_keys(shop: Path) -> None:
     (shop / "products.csv").write_text("productID,productName\n")
     found, reading = read(shop, "skip", primary={"products": "productID"}, join={"orders.productID": "products"})
     assert ("orders/10", "productID", "1") in facts(found)
-    assert "'1' is no key of 'products'" in str(reading.problems[-3])
+    assert "'1' is not a key of 'products'" in str(reading.problems[-3])
     found, reading = read(shop, "skip", primary={"products": "productID"})
     assert ("orders/10", "productID", Quantity(1)) in facts(found)
     assert "2 of its 2 values are no keys of 'products'" in reading.problems[-2].message

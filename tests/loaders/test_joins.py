@@ -67,7 +67,7 @@ def test_a_reference_that_the_key_lacks_is_said(tmp_path: Path) -> None:
     folder_of(tmp_path, {"peaks.csv": PEAKS, "countries.csv": COUNTRIES})
     graph, _ = loaded(tmp_path / "countries.csv", key="country")
     (problem,) = graph.load(tmp_path / "peaks.csv", key="mountain", refs=["country"]).problems
-    assert (problem.row, problem.field, problem.message) == (4, "country", "'Atlantis' is no key of 'countries'")
+    assert (problem.row, problem.field, problem.message) == (4, "country", "'Atlantis' is not a key of 'countries'")
 
 
 def test_references_meet_frames_and_records(tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_keys_of_several_columns_several_tables_and_ones_own(tmp_path: Path) -> 
     # A part of a key that is missing refers to nothing, and says nothing.
     assert sorted(said) == sorted(
         [
-            "row 4, field 'boss': 'zz' is no key of 'people'; the cell is kept as text",
-            "row 3, field 'about': 'nothing' is no key of 'people' or 'parcels'; the cell is kept as text",
-            "row 3, field 'order + line': '2+9' is no key of 'orders'; the cells are kept",
+            "row 4, field 'boss': 'zz' is not a key of 'people'; the cell is kept as text",
+            "row 3, field 'about': 'nothing' is not a key of 'people' or 'parcels'; the cell is kept as text",
+            "row 3, field 'order + line': '2+9' is not a key of 'orders'; the cells are kept",
         ]
     )
     assert names(graph, "Find(Tim) QueryAttr(boss)") == ["zz"]
@@ -369,7 +369,7 @@ def test_a_problem_names_the_table_of_a_database(tmp_path: Path) -> None:
     database.close()
     (problem,) = condgraph.open().load(path).problems
     assert (problem.table, problem.row, problem.field) == ("purchase", 2, "customer")
-    assert "shop.db, table 'purchase', row 2, field 'customer': '7' is no key of 'customer'" in str(problem)
+    assert "shop.db, table 'purchase', row 2, field 'customer': '7' is not a key of 'customer'" in str(problem)
 
 
 def test_references_that_may_be_rows_of_their_own_table_are_said(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_foreign_keys_that_lead_to_no_key_are_said(tmp_path: Path) -> None:
         "two": "this refers to the key of 'bare', which has none",
         "three": "this refers to 'size' of 'person', a column that is not there",
         "four": "this refers to 'place' by another number of columns than its key has",
-        "six": "'4.0' is no key of 'person'; the cell is kept as text",
+        "six": "'4.0' is not a key of 'person'; the cell is kept as text",
     }
     assert cells(graph, "show one, two, three, four, five, six", "note") == [("7", "1", "3", "x", "person/2", "4.0")]
     with pytest.raises(OptionError, match=r"takes person\.team for a key"):

@@ -171,7 +171,7 @@ def test_nothing_fits_or_two_do(files: Any, monkeypatch: pytest.MonkeyPatch) -> 
     [
         (b"just a text\nand more of it, really\n", "record 1 has 1 field and record 2 has 2 fields; as facts, "),
         (b"Some words, and more.\nOther.\n", r"record 1 has 2 fields and record 2 has 1 field"),
-        (b"Z\xc3\xbcrich, a town\nGen\xe8ve is one\n\xc3\xa9t\xc3\xa9\n", "byte 0xe8 in line 2 is no UTF-8"),
+        (b"Z\xc3\xbcrich, a town\nGen\xe8ve is one\n\xc3\xa9t\xc3\xa9\n", "byte 0xe8 in line 2 is not UTF-8"),
         (b"%PDF-1.7\n", "it looks like a PDF"),
         (b"\n<!DOCTYPE html><p>Sign in, please</p>\n", "it looks like a page of HTML"),
         (b"\0\1\2", "no text: it has the byte 0x00 at 1"),

@@ -86,7 +86,7 @@ def test_a_table_of_a_folder_by_its_own_name(shop: Path) -> None:
     with pytest.raises(OptionError, match="whose key is 'customerID'"):
         graph.load(shop.parent / "orders.csv", key="orderID", join={"customerID": "customers.code"})
     report = graph.load(shop.parent / "orders.csv", key="orderID", join={"customerID": "customers"})
-    assert [(one.row, one.message) for one in report.problems] == [(4, "'nobody' is no key of 'shop/customers'")]
+    assert [(one.row, one.message) for one in report.problems] == [(4, "'nobody' is not a key of 'shop/customers'")]
     # Of two folders with such a table it is none.
     (shop.parent / "more").mkdir()
     for name in FILES:

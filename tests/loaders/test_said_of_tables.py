@@ -157,8 +157,8 @@ def test_problems_are_one_line_a_kind(tmp_path: Path) -> None:
     assert len(report.problems) == 1000
     assert len(report.kinds) < 5
     lines = [str(one) for one in report.kinds]
-    (dangling,) = [line for line in lines if "is no key of" in line]
-    assert "row 2001, field 'customerID': 'c2000' is no key of 'customers'" in dangling
+    (dangling,) = [line for line in lines if "is not a key of" in line]
+    assert "row 2001, field 'customerID': 'c2000' is not a key of 'customers'" in dangling
     assert "(2,000 of this kind; another is: " in dangling
     assert "row 2002" in dangling
 

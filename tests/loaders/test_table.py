@@ -399,7 +399,7 @@ def test_encodings(path: Path) -> None:
     rows, _, reading = read(path, "a,b\nx,1\ny,ö\nz,3\n".encode("cp1252"))
     assert len(rows) == 3
     assert [problem.message for problem in reading.problems] == [
-        "the text is no UTF-8 and is read as cp1252 (encoding= names another encoding)",
+        "the text is not UTF-8 and is read as cp1252 (encoding= names another encoding)",
         "a cell stays text in a column of numbers: 'ö'",
     ]
     # Text in UTF-8 with a damaged character is no other encoding.

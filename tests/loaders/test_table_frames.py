@@ -232,11 +232,11 @@ def test_json_lines(tmp_path: Path) -> None:
 
 
 BAD_LINES = {
-    '{"a": 1, "a": 2}': "the key 'a' stands more than once",
+    '{"a": 1, "a": 2}': "the key 'a' occurs more than once",
     "[1]": "a record is a JSON object",
     '{"a": }': "not JSON: Expecting value at character 7",
     '{"a": "\\ud800"}': "not text",
-    '{"a": {"b": 1}, "a.b": 2}': "'a.b' stands more than once",
+    '{"a": {"b": 1}, "a.b": 2}': "'a.b' occurs more than once",
     '{"a": ' * 2000: "(not JSON|too deep)",
 }
 

@@ -344,7 +344,7 @@ def test_records_beside_other_values_and_lists_of_lists(tmp_path: Path) -> None:
 def test_bad_records_of_a_list_are_left_out_alone(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text('{"n": 1, "items": [{"a": 1}, {"a": 2, "a": 3}, {"a": 4, "b": [{"c": "\\ud800"}, {"c": "x"}]}]}')
-    with pytest.raises(LoadError, match=r"row 1, field 'items\.a': the key 'a' stands more than once"):
+    with pytest.raises(LoadError, match=r"row 1, field 'items\.a': the key 'a' occurs more than once"):
         read(JSON, path)
     facts, reading = read(JSON, path, "skip")
     assert [fact[4] for fact in facts if fact[3] in "nac"] == ["1", "1", "4", "x"]

@@ -309,7 +309,7 @@ def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Ke
         path, to = f"{table}.{tab.names[at]}", f"{target}.{other.names[key[0]]}"
         few = shortened(", ".join(nsmallest(3, tab.columns.values[at,])), 60)
         text = (
-            f"its {len(tab.columns.values[at,]):,} different values ({few}) are keys of {target!r}, and nothing more says that it "
+            f"its {len(tab.columns.values[at,]):,} different values ({few}) are keys of {target!r}, but nothing else says that it "
             f"refers to them: join={{{path!r}: {to!r}}} makes it a reference, join=False leaves it"
         )
         more = len(perhaps) - _MOST_ASKED

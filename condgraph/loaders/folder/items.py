@@ -110,7 +110,7 @@ class ReferredRows(dict[str, str | tuple[str, ...]]):
 
     def said(self, text: str) -> str:
         """Return the message for a key without a row."""
-        return f"{text!r} is no key of " + " or ".join(repr(target) for target, _ in self.reference.targets)
+        return f"{text!r} is not a key of " + " or ".join(repr(target) for target, _ in self.reference.targets)
 
 
 class RowIds:

@@ -899,7 +899,7 @@ class Targets:
         return [ident if self._graph_tables.holds(ident) else cell for cell, ident in zip(cells, idents, strict=True)]
 
     def _warn_missing(self, cell: str, row: int, more: str = "") -> None:
-        self._warn(f"{cell!r} is no key of {self.table!r}{more}", row=row, field=self.column)
+        self._warn(f"{cell!r} is not a key of {self.table!r}{more}", row=row, field=self.column)
 
     def finish(self, keys: Any) -> None:
         """Warn of cells that are no keys of the own table, and of cells that are keys without being references.

@@ -276,7 +276,7 @@ def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int
     if depth > _DEEPEST:
         raise BadRecord("records stand too deep inside each other", prefix)
     if isinstance(record, Repeated):
-        raise BadRecord(f"the key {record.key!r} stands more than once", record.key)
+        raise BadRecord(f"the key {record.key!r} occurs more than once", record.key)
     for key, value in record.items():
         if not isinstance(key, str):
             key = str(key)
@@ -288,7 +288,7 @@ def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int
                 continue
             value = point
         if name in flat.values or name in flat.below:
-            raise BadRecord(f"the key {name!r} stands more than once", name)
+            raise BadRecord(f"the key {name!r} occurs more than once", name)
         if broken(name):
             raise BadRecord("a key holds bytes or characters that are not text", None)
         if not isinstance(value, (list, tuple)):

@@ -304,7 +304,7 @@ def column_names(headers: Sequence[str], reading: Reading) -> list[str]:
         if empty:
             reading.warn(f"column {at} has no header and is named {name!r}", field=name)
         elif name != stem:
-            reading.warn(f"the header {stem!r} stands more than once; column {at} is named {name!r}", field=name)
+            reading.warn(f"the header {stem!r} occurs more than once; column {at} is named {name!r}", field=name)
         used.add(name)
         names.append(name)
     return names

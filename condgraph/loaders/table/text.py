@@ -619,7 +619,7 @@ def _guessed(path: Path, reading: Reading) -> str | None:
         data = stream.read(SAMPLE)
     result = files.guessed_encoding(data)
     if result is not None:
-        reading.warn(f"the text is no UTF-8 and is read as {result} (encoding= names another encoding)")
+        reading.warn(f"the text is not UTF-8 and is read as {result} (encoding= names another encoding)")
     return result
 
 
