@@ -92,7 +92,7 @@ SENTENCES = (
     (
         "KoPL programs",
         r"(\d+) of the (\d+) programs without a flag give the expected answer",
-        "{0} of the {1} programs whose expected answer depends on no quirk of that package give it.",
+        "{0} of the {1} programs give the expected answer, without those that a quirk of that package decides.",
     ),
     (
         "Scale: loading and opening",
