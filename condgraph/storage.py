@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cached_property
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -30,6 +33,7 @@ from condgraph.engine.snapshot.directory import (
     log_size,
     read_log,
     remove_graph,
+    versions,
     write_generation,
     write_settings,
     writing,
@@ -228,6 +232,18 @@ class Storage(ABC):
         """Encode names and store their vectors with the graph."""
 
 
+def _edits_by(directory: Path, ident: str, moment: float) -> Edits:
+    """Return the single changes after a version that were made by a moment, while it was the current one."""
+    if math.isinf(moment):
+        return Edits()
+    stored = list(dropwhile(lambda manifest: manifest["generation"] != ident, versions(directory)))
+    (begin, merged), *after = [manifest.get("edits", (0, 0)) for manifest in stored]
+    # The next version includes the changes up to its own count.
+    most = after[0][1] - merged if after else None
+    edits = map(Edit.read, read_log(directory, begin).records[:most])
+    return Edits.of(takewhile(lambda edit: datetime.fromisoformat(edit.at).timestamp() <= moment, edits))
+
+
 class LocalStorage(Storage):
     """A graph in a folder, memory-mapped, or in memory.
 
@@ -312,7 +328,7 @@ class LocalStorage(Storage):
         self._count = merged + self._waiting.count
 
     def _open_version(self, as_of: AsOf) -> None:
-        from condgraph.versions import version_as_of
+        from condgraph.versions import moment_of, version_as_of
 
         if self.place == "memory:" or "://" in self.place:
             raise no_versions(self.place)
@@ -320,7 +336,8 @@ class LocalStorage(Storage):
         directory = graph_directory(Path(self.place), self.graph)
         self.version = version_as_of(directory, as_of)
         try:
-            self.snapshot = Snapshot.open(directory, None if self.version.current else self.version.id)
+            base = Snapshot.open(directory, None if self.version.current else self.version.id)
+            self._state = base, _edits_by(directory, self.version.id, moment_of(as_of))
         except errors.StoreDamagedError:
             # A writer may have removed the version in the meantime; then this raises the fitting error.
             version_as_of(directory, self.version.id)

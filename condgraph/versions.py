@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,7 +102,7 @@ def version_as_of(directory: Path, as_of: AsOf) -> Version:
             f"version {as_of} {verb}", candidates=[nearest_version.id],
             hint=f"{nearest_version.id} is of {shown(nearest_version.written)}; graph.versions() lists those that are stored",
         )  # fmt: skip
-    moment = _moment(as_of)
+    moment = moment_of(as_of)
     version = next((candidate for candidate in reversed(stored) if candidate.written.timestamp() <= moment), None)
     after = next((candidate for candidate in stored if candidate.written.timestamp() > moment), None)
     low, high = (0 if version is None else int(version.id[1:])), None if after is None else int(after.id[1:])
@@ -137,8 +138,10 @@ def damage_of(directory: Path) -> list[str]:
     ]
 
 
-def _moment(as_of: Any) -> float:
-    """Return the last moment of a time, in seconds of Unix time."""
+def moment_of(as_of: AsOf) -> float:
+    """Return the last moment of a time, in seconds of Unix time; infinity for the id of a version."""
+    if isinstance(as_of, str) and _ID.fullmatch(as_of):
+        return math.inf
     if isinstance(as_of, datetime):
         return (as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=UTC)).timestamp()
     time = time_of(as_of, "as_of")

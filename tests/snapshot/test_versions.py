@@ -118,6 +118,40 @@ def test_evidence_says_when_its_sources_were_loaded(graph: condgraph.Graph, cloc
     assert graph.versions()[-1].removed == ("other",)
 
 
+def test_single_changes_are_known_from_their_time_on(
+    graph: condgraph.Graph, clock: Callable[[datetime], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    months = iter(range(1, 7))
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime(2024, next(months), 1, tzinfo=tz)
+
+    monkeypatch.setattr("condgraph.editing.datetime", Clock)
+    graph.add("town", "size", 1)
+    graph.retract(Statement("town", "size", Quantity(2023)))
+    graph.correct(Statement("town", "size", Quantity(1)), object=2)
+    expected = [("2023", ["2023"]), ("2024-01", ["1", "2023"]), ("2024-02", ["1"]), ("2024-03", ["2"]), ("g000004", ["2023"])]
+
+    def check() -> None:
+        for as_of, sizes in expected:
+            assert graph.query(SIZE, as_of=as_of).texts == sizes
+            assert condgraph.open(graph.place, as_of=as_of).kopl(SIZE).texts == sizes
+
+    check()
+    clock(datetime(2024, 3, 15))
+    graph.compact()
+    expected += [("2024-03-20", ["2"]), ("g000005", ["2"])]
+    check()
+    graph.add("town", "size", 4)
+    graph.retract(Statement("town", "size", Quantity(2)))
+    clock(datetime(2024, 6, 1))
+    graph.add([Statement("town", "size", Quantity(size)) for size in (2, 3)], source="late")
+    expected += [("2024-04", ["2", "4"]), ("2024-05", ["4"]), ("2024-06", ["3", "4"]), ("g000006", ["3", "4"])]
+    check()
+
+
 def test_rules_and_places_without_versions(tmp_path: Path) -> None:
     graph = condgraph.open(tmp_path / "store")
     for keep in (0, -1, "soon", "0 days", "", 1.5, timedelta(0)):
