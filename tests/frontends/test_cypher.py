@@ -185,6 +185,14 @@ def test_paths_begin_at_the_end_that_a_condition_chooses() -> None:
         assert sorted(graph.cypher(f"MATCH {path} RETURN b.name").texts) == ["c", "x", "y"]
 
 
+def test_rows_with_equal_names_are_in_the_order_of_ids() -> None:
+    """The column of names comes first, and the nodes tie there."""
+    graph = condgraph.open("memory:")
+    graph.add([item for i in range(4) for item in (Entity(f"b{i}", "B"), Statement(f"a{i}", "r", Ref(f"b{3 - i}")))])
+    rows = graph.cypher("MATCH ()-[:r]->(b) RETURN DISTINCT b.name AS n, b").values
+    assert [(name, entity.id) for name, entity in rows] == [("B", "b0"), ("B", "b1"), ("B", "b2"), ("B", "b3")]
+
+
 def test_many_rows_are_worked_out_as_single_ones_are() -> None:
     """Properties of many entities are read by columns, and rows joined by equal values: 3,000 rows with each other are 9
     million, of which a filter is to see those that may be equal alone.

@@ -470,11 +470,12 @@ class RowSet:
 
         marks: list[Callable[[RowSet], Places]] = [partial(ranked_by, one) for one in by]
         # Columns that were compared need not be compared again by text: those with one text for equal terms, and copies.
+        # Names of entities and the entities themselves have the same numbers, and are no copies.
         columns = [self.column(one.variable) for one in by]
-        used = {id(one.numbers) for one in columns if one.kind in (ENTITY, STATEMENT, NAME) or one.counts is not None}
+        used = {(one.kind, id(one.numbers)) for one in columns if one.kind in (ENTITY, STATEMENT, NAME) or one.counts is not None}
         for name, column in self.columns.items():
-            if id(column.numbers) not in used:
-                used.add(id(column.numbers))
+            if (key := (column.kind, id(column.numbers))) not in used:
+                used.add(key)
                 marks.append(lambda rows, name=name: rows.ranks(name))  # type: ignore[misc]
         rows, places, ranks = self, np.arange(self.size), np.zeros(self.size, np.int64)
         for mark in marks:
