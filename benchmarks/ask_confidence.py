@@ -1,10 +1,10 @@
-"""How sure an answer of `ask` is: programs by models are judged, and their confidence is compared with how many are right.
+"""Check how sure `ask` is: judge programs by models, and compare their confidence with the share of right answers.
 
     python -m benchmarks.ask_confidence DATA [--number N] [--rows FILE]
 
-The programs are those that models wrote for WikiTableQuestions and MetaQA (TrustUQA), and for the Movies
-database (two models' Cypher), `N` questions of each set (of each hop of MetaQA). Each is judged once more with
-the program of another question in its place, which gives another answer: a draft that is wrong.
+The programs are those that models wrote for WikiTableQuestions and MetaQA (TrustUQA) and for the Movies database
+(Cypher by two models), `N` questions of each set (and of each hop of MetaQA). Each question is also judged with the
+program of another question, which gives another answer.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Accepted programs replayed as a model through `ask`: every answer has to equal `query`'s, and what
-asking adds is timed. They are accepted programs, so this measures everything but a model.
+"""Replay accepted programs as a model through `ask`: every answer has to equal `query`'s, and the time that `ask`
+adds is measured. Since the programs are accepted ones, this measures everything but a model.
 
     python -m benchmarks.ask_identity DATA [--step N] [--only wtq|metaqa] [--store DIRECTORY]
 
-DATA is a folder with `wikitablequestions`, `metaqa` and `trustuqa_programs`. All tables are in one
-graph (kept in the directory, where one is named), and every question is scoped to its own.
+DATA is a folder with `wikitablequestions`, `metaqa` and `trustuqa_programs`. All tables are in one graph (stored in
+the directory, if one is given), and each question is restricted to its own table.
 """
 
 from __future__ import annotations

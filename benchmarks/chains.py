@@ -1,9 +1,9 @@
-"""The constraint over MetaQA (134,000 triples): what a token, the first tokens of a triple, and a
-triple that is committed cost.
+"""The cost of the constraint over MetaQA (134,000 triples): of a token, of the first tokens of a triple, and of a
+complete triple.
 
     python benchmarks/chains.py
 
-The tokenizer is a byte BPE, trained here on the names of the graph.
+The tokenizer is a byte BPE that is trained here on the names of the graph.
 """
 
 from __future__ import annotations

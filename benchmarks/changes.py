@@ -1,9 +1,8 @@
-"""What changing the sources of a graph in a folder costs, beside writing its generation anew:
+"""The cost of changing the sources of a graph in a folder, compared with writing its generation anew:
 
     python benchmarks/changes.py [ROWS]
 
-Two tables, one of ROWS rows (100,000) of ten columns, one of a hundredth of that. Seconds, the best
-of three.
+Two tables, one of ROWS rows (100,000) of ten columns, one of a hundredth of that. Seconds, the best of three.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""KoPL programs as one Cypher query each on a real Neo4j, beside `RETURN 1` on the same connection.
+"""KoPL programs as one Cypher query each on a real Neo4j, compared with `RETURN 1` on the same connection.
 
     python benchmarks/cypher.py --data DIR [--uri bolt://...] [--every N]
 
-DIR holds `oracle/`. The server is started by `tools/neo4j_server.py` where no address is given. Every program runs twice,
-`RETURN 1` between the programs: the first run of a text pays its planning, the second is what a program costs from then on. Every
-answer is compared with the one computed in process. As the baseline, each program also runs a step at a time, as the code of the
-papers does: one query a step, which gets the entities that the steps before it gave (its second run is timed as well).
+DIR holds `oracle/`. `tools/neo4j_server.py` starts the server if no address is given. Every program runs twice, with
+`RETURN 1` between the programs: the first run of a text includes its planning, the second is the cost from then on.
+Every answer is compared with the one computed in process. As a baseline, each program also runs a step at a time, as
+the code of the papers does: one query for each step, with the entities of the steps before it (its second run is
+timed as well).
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Random Cypher asked of condgraph, kglite and Ladybug, and of Neo4j on the same data: which forms they take, and where they
-differ from Neo4j.
+"""Random Cypher on condgraph, kglite, Ladybug and Neo4j, over the same data: which forms the engines accept, and
+where they differ from Neo4j.
 
     python benchmarks/cypher_engines.py --data DIR [--uri bolt://...] [--queries 3000] [--out FILE]
 
-DIR holds `data/`. The queries are those of `tests/native/test_random_cypher.py`, over Movies, Northwind and a graph of ugly
-names. Needs `kglite` and `ladybug` (PyPI); a Neo4j is started by `tools/neo4j_server.py` where no address is given. Rows with
-nodes, relationships and paths are left out: the engines have values of their own for them. Ladybug has one label a node and one
-type a property, so that the graph of ugly names cannot be loaded into it. `--out` gets every difference as a line of JSON.
+DIR holds `data/`. The queries are those of `tests/native/test_random_cypher.py`, over Movies, Northwind and a graph
+of ugly names. Needs `kglite` and `ladybug` (PyPI); `tools/neo4j_server.py` starts a Neo4j if no address is given.
+Rows with nodes, relationships and paths are left out, because each engine has its own values for them. Ladybug has
+one label for a node and one type for a property, so that the graph of ugly names cannot be loaded into it. `--out`
+gets every difference as a line of JSON.
 """
 
 from __future__ import annotations

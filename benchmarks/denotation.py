@@ -1,10 +1,9 @@
-"""Denotation accuracy of WikiTableQuestions: whether two lists of answer texts say the same.
+"""Denotation accuracy of WikiTableQuestions: whether two lists of answer texts are equal.
 
-Texts are compared in a common form (no accents, one kind of quote and dash, no citation marks, no
-trailing parentheses or full stop, no case). Numbers are equal within 1e-6; dates are equal where
-year, month and day are, `xx` standing for a part that is not given. An answer is right when both
-lists have the same number of distinct items and every expected item matches a given one. Nothing
-counts as right because it contains, or is contained in, the expected text.
+Texts are compared in a common form (no accents, one kind of quote and dash, no citation marks, no trailing
+parentheses or full stop, no case). Numbers are equal within 1e-6; dates are equal if year, month and day are, with
+`xx` for a missing part. An answer is right if both lists have the same number of distinct items and every expected
+item matches one. Containing the expected text, or being contained in it, does not count.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What single changes cost: one change, opening and the first query after it, a change and a query in turn, and queries
-with and without changes that wait to be merged.
+"""The cost of single changes: one change, opening and the first query after it, a change followed by a query, and
+queries with and without changes that wait to be merged.
 
     python benchmarks/edits.py 100000 1000000
     python benchmarks/edits.py --at bolt://127.0.0.1:7687 100000
 
-The second measures a graph on a server: the first change, which pulls the graph, and further ones.
+The second form measures a graph on a server: the first change of a process, and further ones.
 """
 
 from __future__ import annotations

@@ -2,24 +2,21 @@
 
     python benchmarks/endpoint.py [--seconds 60] [--clients 64] [--timeout 5] [--entities 50000] [--out DIR] [--check]
 
-A graph is loaded, `condgraph serve` started over it, and clients ask it from another process. Each
-client asks its next query as soon as it has the answer to the last; each query is a runaway with a
-chance of a tenth, and keeps its client until its deadline. The clients ask three times:
+This loads a graph, starts `condgraph serve` over it, and queries it by clients in another process. Each client sends
+its next query as soon as it has the answer to the last. A query is a runaway with a probability of a tenth, and
+occupies its client until the deadline. There are three runs:
 
-- with pauses: a client whose next query is a runaway does not ask it, and waits as long as its
-  deadline. These are the same ordinary queries of the same clients at the same rate, without
-  runaways.
-- with runaways: the same clients ask all of their queries.
-- without pauses: ordinary queries only, one after the other, as fast as they are answered: a server
-  that has all that it can do.
+- with pauses: instead of sending a runaway, a client waits as long as its deadline. These are the same ordinary
+  queries of the same clients at the same rate.
+- with runaways: the same clients send all of their queries.
+- without pauses: only ordinary queries, as fast as they are answered: a server at full load.
 
-What is looked at: how long ordinary queries take each time, as the clients see it and as the log of
-the server says, when the runaways end, that every answer has a status of the protocol, and what the
-server has left of processes, descriptors and memory when all is over. Clients begin one after the
-other within the first deadline, which does not count. `--check` exits with 1 where the runaways do
-not end at their deadline, the 99th percentile of the others grows tenfold (over that with pauses or
-without), an answer is wrong, or something is left over. It takes three times `--seconds`, and half
-a minute.
+It measures how long ordinary queries take in each run, at the clients and by the log of the server, and when the
+runaways end. It checks that every answer has a status of the protocol, and which processes, descriptors and memory
+the server has left at the end. Clients start one after the other within the first deadline, which does not count.
+`--check` exits with 1 if runaways do not end at their deadline, if the 99th percentile of the other queries grows
+tenfold (compared with either of the other runs), if an answer is wrong, or if something is left over. The run takes
+three times `--seconds`, and half a minute.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""Whether an excerpt of a schema holds every name that the query of a question needs.
+"""Check whether an excerpt of a schema has every name that the query of a question needs.
 
     python -m benchmarks.excerpts DATA [--step N] [--demos N] [--tokens N N ...] [--oracle FOLDER]
 
-DATA is a folder with `flexkbqa` (questions with SPARQL) and `kqapro_vocabulary` (992 predicates,
-791 concepts). The graph has the vocabulary and one statement of each predicate. Questions are split
-by the template of their query: demonstrations have other templates than the questions that are
-asked.
+DATA is a folder with `flexkbqa` (questions with SPARQL) and `kqapro_vocabulary` (992 predicates, 791 concepts). The
+graph has the vocabulary and one statement of each predicate. Demonstrations have other query templates than the
+questions.
 
-With the oracle's FOLDER, of 200 questions each: whether every predicate of the question's program
-stands in the excerpt with its direction and type. Questions are generated over the oracle's graph,
-those of MetaQA (1 to 3 hops, programs by a model), those of the Movies database (Cypher by a
-model), those with SPARQL over the vocabulary, and those of WikiTableQuestions, each over its table.
+With the oracle's FOLDER, it takes 200 questions of each set and checks whether every predicate of the program is in
+the excerpt with its direction and type. The sets: questions generated over the oracle's graph, MetaQA (1 to 3 hops,
+programs by a model), the Movies database (Cypher by a model), questions with SPARQL over the vocabulary, and
+WikiTableQuestions, each over its table.
 """
 
 from __future__ import annotations

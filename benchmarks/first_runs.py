@@ -1,16 +1,14 @@
-"""What the first run of a program costs a Neo4j server, and what a text costs that comes again with
-other names.
+"""The cost of the first run of a program on a Neo4j server, and of a known text with other names.
 
     python benchmarks/first_runs.py --data DIR [--beside CHECKOUT] [--sample 1000] [--rounds 2] [--version 2026.08.1] [--out DIR]
 
-DIR holds `oracle/`. CHECKOUT is another checkout of condgraph, such as a git worktree of an earlier
-revision: each compiles the programs in a process of its own, and one server runs the texts of both,
-by turns, with its plans thrown away before each turn; "planned ahead" is this revision with the
-commonest shapes planned before (`Graph.warm`), as after a load. CPU is that of the server's process, read
-from `/proc` (Linux); nothing else may ask the server meanwhile. Three things are measured: programs
-in random order on a warmed server; with `--control` the same texts with every relationship type a
-parameter (`-[r:$($types.t1)]->`), so that texts of one shape are one text; and texts that were run
-before, with names of lengths that the server tells apart.
+DIR holds `oracle/`. CHECKOUT is another checkout of condgraph, such as a git worktree of an earlier revision. Each
+compiles the programs in its own process, and one server runs the texts of both in turns; its plans are discarded
+before each turn. "Planned ahead" is this revision with the most common shapes planned before (`Graph.warm`), as after
+a load. CPU is that of the server's process, read from `/proc` (Linux), so nothing else may query the server. Three
+things are measured: programs in random order on a warmed server; with `--control`, the same texts with every
+relationship type a parameter (`-[r:$($types.t1)]->`), so that texts of one shape are equal; and texts that ran
+before, with names of lengths that the server distinguishes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Five tasks on the same two CSV files in condgraph, DuckDB, kglite and NetworkX: lines of each, and times.
+"""Five tasks on the same two CSV files in condgraph, DuckDB, kglite and NetworkX: lines of code, and times.
 
     python benchmarks/five_tasks.py [--trips 20000] [--runs 5] [--lines]
 
-Systems that are not installed are left out (`pip install duckdb kglite networkx pandas`). All answers are compared; where
-two differ, the script ends with 1. Times are processor time in milliseconds, of the first run and of the fastest: systems
-keep plans, indexes and pages. `--lines` prints the code of each task.
+Systems that are not installed are left out (`pip install duckdb kglite networkx pandas`). All answers are compared;
+if two differ, the script ends with 1. Times are CPU milliseconds of the first run and of the fastest, since systems
+cache plans, indexes and pages. `--lines` prints the code of each task.
 """
 
 from __future__ import annotations

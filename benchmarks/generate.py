@@ -1,12 +1,10 @@
-"""Questions from graphs: how long a thousand take, and what ten thousand are made of, beside KQA
-Pro's own.
+"""Questions from graphs: the time for a thousand, and the kinds of ten thousand, compared with KQA Pro's.
 
     python benchmarks/generate.py --data DIR [--number N] [--many N] [--out DIR]
 
-DIR has `oracle/kb.json` and `data`. Each graph is loaded and asked in a process of its own; seconds
-are of the processor, since others may use the machine, from `Graph.generate` to its last question.
-KQA Pro's figures are those that its paper gives in words (section 4.4, appendix G): the bars of its
-figure 3 have no numbers.
+DIR has `oracle/kb.json` and `data`. Each graph is loaded and queried in its own process; CPU seconds are counted from
+`Graph.generate` to its last question. KQA Pro's figures are those in the text of its paper (section 4.4, appendix G);
+the bars of its figure 3 have no numbers.
 """
 
 from __future__ import annotations

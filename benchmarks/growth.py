@@ -1,17 +1,16 @@
-"""How memory, disk, loading and questions grow with a graph: in process, and on each store.
+"""How memory, disk, loading and queries grow with a graph: in process, and on each store.
 
     python benchmarks/growth.py [--millions 1 3] [--stores folder bounded neo4j oxigraph virtuoso fuseki] [--memory SIZE]
                                 [--folder DIR] [--out DIR]
 
-Each graph has so many million statements of every kind (half relations, a third of them with a
-qualifier; texts, quantities and times), drawn from a fixed seed (`neo4j_store.mixed`). "folder"
-builds a store in a process of its own, opens it and asks it; "bounded" does so in 512 MiB of memory
-(`--memory "1.5 GiB"` says another bound), and its files have to be those of the folder, unless it is
-the only store; the servers are started by `tools/`, take what that folder holds (Neo4j by its import
-tool, the others over HTTP), and are asked the same questions, whose answers have to be those of the
-folder. What a run measures takes the place of its rows in DIR/growth.json and leaves the others, so
-that stores and sizes can be measured one after the other. CPU seconds are those of this side and of the
-server together: unlike the seconds beside them, they hardly depend on what else the machine does.
+Each graph has that many million statements of every kind (half relations, a third of them with a qualifier; texts,
+quantities and times), drawn from a fixed seed (`neo4j_store.mixed`). "folder" builds a store in its own process,
+opens it and queries it. "bounded" does so in 512 MiB of memory (or `--memory "1.5 GiB"`); its files have to equal
+those of the folder, unless it is the only store. `tools/` starts the servers, which load the content of that folder
+(Neo4j by its import tool, the others over HTTP) and get the same questions, whose answers have to be those of the
+folder. A run replaces its own rows in DIR/growth.json and leaves the others, so that stores and sizes can be measured
+one after the other. CPU seconds are those of client and server together; unlike wall time, they hardly depend on
+other work on the machine.
 """
 
 from __future__ import annotations

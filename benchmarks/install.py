@@ -1,5 +1,5 @@
-"""What a wheel costs in an empty environment: its size and that of what it needs, the time to install and to import it, and
-what `condgraph demo` and `condgraph doctor` take.
+"""The cost of a wheel in an empty environment: its size and that of its dependencies, the time to install and import
+it, and the time of `condgraph demo` and `condgraph doctor`.
 
     python benchmarks/install.py
 

@@ -1,11 +1,12 @@
-"""Joins of several variables: triangles, diamonds, cycles of four and stars over three graphs, beside other engines.
+"""Joins of several variables: triangles, diamonds, cycles of four and stars over three graphs, compared with other
+engines.
 
     python benchmarks/joins.py --data DIR [--times 3] [--limit 60] [--engines condgraph,duckdb] [--out DIR]
 
-DIR has `metaqa`, `codex_m` and `wd50k`. Each shape is counted: as a plan of condgraph, as SQL by DuckDB with one
-thread, and as Cypher by those of kglite and ladybug that can be imported, all from statements that are loaded. The
-counts are compared; the time is the processor's, the median of runs that take turns. A run that takes longer than
-`--limit` seconds is not repeated, and one that an engine does not finish in that time is left out.
+DIR has `metaqa`, `codex_m` and `wd50k`. Each shape is counted as a plan of condgraph, as SQL by DuckDB with one
+thread, and as Cypher by kglite and ladybug if they can be imported, from statements that are loaded. The counts are
+compared; the time is CPU time, the median of runs in turns. A run that takes longer than `--limit` seconds is not
+repeated, and one that does not finish in that time is left out.
 """
 
 from __future__ import annotations

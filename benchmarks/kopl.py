@@ -1,14 +1,13 @@
-"""KoPL programs: condgraph beside the KoPL package, on the same graph and the same programs, in one
-run.
+"""KoPL programs: condgraph compared with the KoPL package, on the same graph and the same programs, in one run.
 
     python benchmarks/kopl.py --data DIR [--peer PYTHON] [--rounds N] [--out DIR]
 
-DIR has `oracle/kb.json` and `oracle/programs_dev.jsonl` (or is that folder). Both engines run in processes of their own, one
-working at a time: a block of programs by one, the same block by the other, in turns, some rounds; the median of each counts.
-condgraph is timed from the text of a program to the texts of its answer, and from a program that is read already (a list of
-steps, as the data set has them) to the same; the package, which reads no text, from such a list to its answer. PYTHON is a
-Python that has KoPL 0.0.5 and tqdm; without it a throw-away environment is made, and pip asked for them.
-Before that every program is run once and its answer compared with the expected one.
+DIR has `oracle/kb.json` and `oracle/programs_dev.jsonl` (or is that folder). Each engine runs in its own process, one
+at a time: a block of programs by one, the same block by the other, in turns; the median of the rounds counts.
+condgraph is timed from the text of a program to the texts of its answer, and from a parsed program (a list of steps,
+as in the data set). The package cannot parse text, and is timed from such a list to its answer. PYTHON is a Python
+that has KoPL 0.0.5 and tqdm; without it, pip installs them in a temporary environment. Before that, every program
+runs once, and its answer is compared with the expected one.
 """
 
 from __future__ import annotations

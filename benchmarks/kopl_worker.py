@@ -1,13 +1,11 @@
-"""One engine in one process, for `benchmarks/kopl.py`: builds it, then runs the blocks of programs
-it is told to.
+"""One engine in one process, for `benchmarks/kopl.py`: builds it, then runs the requested blocks of programs.
 
     python benchmarks/kopl_worker.py peer KB PROGRAMS            the KoPL package
     python benchmarks/kopl_worker.py ours STORE PROGRAMS         condgraph on a store that was loaded before
 
-Prints one JSON line when it stands, and one for each line it reads: "run FIRST LAST" gives the
-seconds of each of these programs, "read FIRST LAST" the same of programs that are read already
-(condgraph takes their text otherwise), "memory" gives megabytes. Only the standard library is
-imported here, so that the memory is the engine's.
+Prints one JSON line when it is ready, and one for each line it reads: "run FIRST LAST" gives the seconds of each of
+these programs, "read FIRST LAST" the same for parsed programs (condgraph parses their text otherwise), "memory" gives
+megabytes. Only the standard library is imported here, so that the memory is the engine's.
 """
 
 from __future__ import annotations

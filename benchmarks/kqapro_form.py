@@ -1,9 +1,9 @@
-"""A KoPL program in the form of the SPARQL that KQA Pro published with it, on our IRIs: what the
-compiled query is timed beside.
+"""A KoPL program in the form of the SPARQL that KQA Pro published for it, on condgraph's IRIs: the comparison for the
+compiled query.
 
-The forms are those of the paper's figures 8 and 9 and of the data set: one graph pattern, DISTINCT
-or COUNT(DISTINCT), a UNION in place of Or, `ORDER BY ... LIMIT 1` for the Select functions (which
-gives one of several that tie), value nodes as results.
+The forms are those of the paper's figures 8 and 9 and of the data set: one graph pattern, DISTINCT or
+COUNT(DISTINCT), a UNION for Or, `ORDER BY ... LIMIT 1` for the Select functions (which gives one of several that
+tie), value nodes as results.
 """
 
 from __future__ import annotations

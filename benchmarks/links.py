@@ -1,10 +1,9 @@
-"""Models of links: how well small graphs are learned, and logical queries answered.
+"""Link prediction models: how well small graphs are learned, and how well logical queries are answered.
 
     python benchmarks/links.py --triples NAME=DIR ... [--figures TITLE=FILE ... [--paper]] [--out DIR]
 
-DIR has train.txt, valid.txt and test.txt: head, relation, tail, with tabs. FILE is what `condgraph
-evaluate logic --format json` wrote. Time is of the processor, of one thread where
-OPENBLAS_NUM_THREADS is 1.
+DIR has train.txt, valid.txt and test.txt: head, relation, tail, with tabs. FILE is the output of `condgraph evaluate
+logic --format json`. Time is CPU time, of one thread if OPENBLAS_NUM_THREADS is 1.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ kind, times.
     python benchmarks/llm_query.py DATA [--only metaqa|temporal|programs|table]
 
 DATA is a folder with `metaqa/kb.txt`, `trustuqa_programs`, `cronquestions` and
-`wikitablequestions`. `metaqa` runs the movie programs against sets read off the file; `temporal`
+`wikitablequestions`. `metaqa` compares the movie programs with sets read off the file; `temporal`
 runs programs written from the templates of temporal questions; `programs` runs every program there
 is, each kind on its graph, and counts errors; `table` prints the table of 32 cases.
 """

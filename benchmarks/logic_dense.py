@@ -1,12 +1,11 @@
-"""Logical queries on sparse rows beside the same algorithm on dense matrices, in one process and
-thread, structure by structure: on FB15k-237, with 364 entries in each row of each relation. Time is
-of the processor, so that other work on the machine counts less.
+"""Logical queries on sparse rows compared with the same algorithm on dense matrices, in one process and thread, by
+structure, on FB15k-237 with 364 entries in each row of each relation. Time is CPU time.
 
     CONDGRAPH_DATA=... OMP_NUM_THREADS=1 python benchmarks/logic_dense.py --queries 5
 
-The dense way is the published one: a relation is kept sparse, made dense in column blocks for each
-projection, multiplied by the scores of the frontier, and its largest entries are taken. The answers
-of both are compared. Scores are random, as no time depends on what they are.
+The dense way is the published one: a relation is stored sparse, made dense in column blocks for each projection,
+multiplied by the scores of the frontier, and its largest entries are taken. The answers of both are compared. Scores
+are random, since the time does not depend on them.
 """
 
 from __future__ import annotations

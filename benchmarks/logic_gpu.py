@@ -1,14 +1,14 @@
-"""The published setting of link prediction models on a GPU, and logical queries with them, densely.
+"""Link prediction models in the published setting on a GPU, and logical queries with them, computed densely.
 
     python benchmarks/logic_gpu.py draw NAME DIR QUERIES [--n 500]
     python benchmarks/logic_gpu.py ask NAME DIR QUERIES OUT [--rules RULES.npz] [--staged FILE] ...
 
-DIR has train.txt, valid.txt and test.txt (NELL995 of BetaE: the relations of even numbers alone, since the odd ones are
-their inverses). `draw` draws queries as BetaE does, over the training edges (by validation edges) and over both (by test
-edges), and those that need nothing but missing edges (+H). `ask` trains ComplEx with N3 and relation prediction (Chen
-2021) by a step that is captured once as a CUDA graph, learns nothing else, and answers the queries: each projection scores
-its heads against all entities at once, which gives the numbers of `Graph.logic` with the same `epsilon` and no `cap`.
-All queries are asked of the training edges.
+DIR has train.txt, valid.txt and test.txt (NELL995 of BetaE: only the relations with even numbers, since the odd ones
+are their inverses). `draw` draws queries as BetaE does, over the training edges (by validation edges) and over both
+(by test edges), and queries that need only missing edges (+H). `ask` trains ComplEx with N3 and relation prediction
+(Chen 2021) with a step that is captured once as a CUDA graph, and answers the queries: each projection scores its
+heads against all entities at once, which gives the numbers of `Graph.logic` with the same `epsilon` and no `cap`. All
+queries run on the training edges.
 """
 
 from __future__ import annotations

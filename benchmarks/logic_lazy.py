@@ -1,12 +1,12 @@
-"""Logical queries with a model of links whose rows are worked out as a query comes to them: how long
-the ten best answers of NELL995's published queries take, and how much memory.
+"""Logical queries with a link prediction model whose rows are computed when a query needs them: the time for the ten
+best answers of NELL995's published queries, and the memory.
 
     CONDGRAPH_DATA=... OMP_NUM_THREADS=1 python benchmarks/logic_lazy.py MODEL.npz --kind 3p
 
-Every query begins with no rows kept. Time is of the processor. Most queries have ten answers in the
-graph itself, for which no prediction is needed; with `--predicted` ten answers more are asked for
-than the graph has, so that all must be predicted. `--repeat N` repeats the vectors of the model N
-times, scaled so that scores are the same: what a model of N times the rank costs.
+Every query starts with no rows cached. Time is CPU time. Most queries have ten answers in the graph itself, which
+need no prediction; with `--predicted`, ten more answers are requested than the graph has, so that these must be
+predicted. `--repeat N` repeats the vectors of the model N times, scaled so that scores stay the same: the cost of a
+model of N times the rank.
 """
 
 from __future__ import annotations

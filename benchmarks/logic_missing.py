@@ -1,12 +1,12 @@
-"""Queries whose answers need nothing but missing edges (the +H sets of Gregucci 2025): QTO beside CQD, and beside
-sums over all values of a variable, with and without rules.
+"""Queries whose answers need only missing edges (the +H sets of Gregucci 2025): QTO compared with CQD, and with sums
+over all values of a variable, with and without rules.
 
     python benchmarks/logic_missing.py DIR MODEL.npz RULES.npz [--queries 60] [--out FILE]
 
 DIR has train.txt, valid.txt and test.txt: head, relation, tail, with tabs; the model and the rules were learned from
-train.txt. Test queries are drawn over the training and validation edges, and asked of the training edges alone. Each
-method that has several settings gets its own from validation queries, for each structure. A variable has its best
-values alone (QTO as well).
+train.txt. Test queries are drawn over the training and validation edges, and run on the training edges alone. A
+method with settings gets those that suit the validation queries of each structure best. Only the best values of a
+variable are used (in QTO too).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a benchmark ran on, how much memory a process takes, and where results go."""
+"""The machine that a benchmark runs on, the memory of a process, and where results are written."""
 
 from __future__ import annotations
 

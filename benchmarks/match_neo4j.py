@@ -1,12 +1,10 @@
-"""Graph patterns on a real Neo4j, beside the same in process: hubs of MetaQA and paths of one to
-three edges.
+"""Graph patterns on a real Neo4j compared with the same in process: hubs of MetaQA and paths of one to three edges.
 
     python benchmarks/match_neo4j.py DATA [--uri bolt://...] [--sample N] [--version 2026.08.1] [--out DIR]
 
-DATA is the folder with `metaqa`. The server is started by `tools/neo4j_server.py` where no address
-is given. Every pattern runs several times: the first run of a text pays its planning, the median of
-the others is what a pattern costs from then on. Every answer is compared with the one in process;
-times are from triples to solutions. About three minutes.
+DATA is the folder with `metaqa`. `tools/neo4j_server.py` starts the server if no address is given. Every pattern runs
+several times: the first run of a text includes its planning, the median of the others is the cost from then on. Every
+answer is compared with the one in process; times are from triples to solutions. About three minutes.
 """
 
 from __future__ import annotations

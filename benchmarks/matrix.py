@@ -1,12 +1,12 @@
-"""Every program on a server beside the same program in process: equal answers, different ones,
-typed errors.
+"""Every program on a server compared with the same program in process: equal answers, different ones, typed errors.
 
     python benchmarks/matrix.py --data DIR [--store neo4j] [--uri ADDRESS] [--programs kopl|metaqa|wtq|temporal|all] [--every N]
 
-DIR holds `oracle/` and `data/`. The server is one that `tools/` starts, unless an address is given. Each data set is one graph: the
-knowledge base of the oracle, the movies, all tables side by side (a program is scoped to its own), the facts in time. `--every`
-takes each N-th program. What is compared is what a user gets: values, texts and entities, or the type of the error. Prints, and
-writes `out/matrix.json`; exits with 1 where anything differs. All programs take a quarter of an hour on two cores.
+DIR holds `oracle/` and `data/`. `tools/` starts the server, unless an address is given. Each data set is one graph:
+the knowledge base of the oracle, the movies, all tables together (each program is restricted to its own), the
+temporal facts. `--every` takes each N-th program. The comparison covers what a user gets: values, texts and entities,
+or the type of the error. Prints, and writes `out/matrix.json`; exits with 1 if anything differs. All programs take a
+quarter of an hour on two cores.
 """
 
 from __future__ import annotations

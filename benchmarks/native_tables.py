@@ -1,11 +1,10 @@
-"""Tables over a Neo4j database that condgraph did not write, beside the Cypher that a person would
-write for them.
+"""Tables over a Neo4j database that condgraph did not write, compared with Cypher written by hand.
 
     python benchmarks/native_tables.py [--rounds 9] [--version 5.26.14] [--out DIR]
 
-The database is made here: 28,762 crimes of 15 types, and a hub that 250,000 relationships lead to.
-CPU is that of the server's process and of this one, read from `/proc` (Linux); nothing else may ask
-the server meanwhile. The answers are compared.
+The database is created here: 28,762 crimes of 15 types, and a hub that 250,000 relationships lead to. CPU is that of
+the server's process and of this one, read from `/proc` (Linux), so nothing else may query the server. The answers are
+compared.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Neo4j as a store, on a real server: loads over Bolt, the import tool, taking a graph away, and
-many clients at once.
+"""Neo4j as a store, on a real server: loads over Bolt, the import tool, deleting a graph, and many clients at once.
 
     python benchmarks/neo4j_store.py --data DIR [--millions 1 3] [--seconds 60] [--clients 32] [--memory 4g]
 
-DIR holds `oracle/`. Every load meets a server that was just started and is empty. The oracle's graph is loaded, and mixed ones
-of so many million statements (half relations, a third of them with a qualifier; texts, quantities and times), made here. A load
-over Bolt is timed from the call to its return, indexes included; the import tool from the first file written until the graph has
-answered, the start of the server and the indexes included. Beside each stands the least that a program could do for the same nodes
-and relationships: rows sent by the driver in transactions of their own, and files read by the tool, without sources, captions,
-validity, orders, or the care that a load can be ended and gone on with. About 25 minutes with 1 and 3 million on two cores.
+DIR holds `oracle/`. Every load goes into an empty server that has just started: the oracle's graph, and mixed graphs
+of that many million statements (half relations, a third of them with a qualifier; texts, quantities and times),
+created here. A load over Bolt is timed from the call to its return, with indexes; the import tool from the first file
+written until the graph has answered, with the start of the server and the indexes. Each is compared with a minimal
+program for the same nodes and relationships: rows sent by the driver in their own transactions, and files read by the
+tool, without sources, captions, validity, order, or the means to interrupt and resume a load. About 25 minutes with 1
+and 3 million on two cores.
 """
 
 from __future__ import annotations

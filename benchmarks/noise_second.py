@@ -1,5 +1,5 @@
 """The second set of verb phrases, in the form of `noise_rules.FIRST`: written after the table of
-everyday words was fixed, and never tuned to.
+everyday words was fixed, and not used for tuning.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The third set of verb phrases, in the form of `noise_rules.FIRST`: written after the table of
-families of words was fixed, and never tuned to.
+families of words was fixed, and not used for tuning.
 """
 
 from __future__ import annotations

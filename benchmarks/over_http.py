@@ -1,13 +1,12 @@
-"""SPARQL over HTTP beside Oxigraph's own server: twenty usual queries of one graph, asked of
-`condgraph serve` and of `oxigraph serve` over the same quads, in turns.
+"""SPARQL over HTTP compared with Oxigraph's own server: twenty usual queries of one graph, sent to `condgraph serve`
+and to `oxigraph serve` over the same quads, in turns.
 
     python benchmarks/over_http.py [--people 20000] [--rounds 15] [--in-default] [--out DIR]
 
-Oxigraph's server (PyPI's `oxigraph`) gets the triples in a named graph, and each query with the IRI
-of it as `default-graph-uri`; with `--in-default` it gets them in its default graph, as the endpoint
-has them, and bare queries. Results are JSON, and have as many rows from both.
-The least time of each on the clock counts, from the request to the last byte, over one connection
-that stays open; the figure is the geometric mean of their ratios.
+Oxigraph's server (`oxigraph` on PyPI) gets the triples in a named graph, and each query with the graph's IRI as
+`default-graph-uri`. With `--in-default` it gets them in its default graph, as the endpoint has them, and plain
+queries. Results are JSON, and both return the same number of rows. The least wall time of each query counts, from the
+request to the last byte, over one open connection; the figure is the geometric mean of the ratios.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Graph patterns in process: hubs, hops, candidate search, gold patterns of two benchmarks, and how
-the cost grows with a graph.
+"""Graph patterns in process: hubs, hops, candidate search, gold patterns of two benchmarks, and how the cost grows
+with a graph.
 
     python benchmarks/patterns.py DATA [--parts hubs hops gold scale] [--sizes 1 10] [--sample N] [--out DIR]
 
-DATA is the folder with `metaqa` and `pathquestions`. Times are of `Graph.match`, from triples to
-solutions; CPU is the time the process had a processor, which is less where the machine does other
-work. "After candidate search" means that the distances of the pattern's texts are kept from before;
-candidate search is what they cost. Sizes are millions of nodes; all of it takes about ten minutes,
-and 4 GB for ten million nodes.
+DATA is the folder with `metaqa` and `pathquestions`. Times are those of `Graph.match`, from triples to solutions; CPU
+is the time that the process had a core. "After candidate search" means that the distances of the pattern's texts are
+cached; candidate search is the cost of computing them. Sizes are millions of nodes. Everything takes about ten
+minutes, and 4 GB for ten million nodes.
 """
 
 from __future__ import annotations

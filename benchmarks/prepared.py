@@ -1,18 +1,17 @@
-"""Prepared programs: paths of one, two and three hops over MetaQA, from a name to the texts of the
-answer, beside the same steps by hand in NumPy, and beside other engines in process, in one run.
+"""Prepared programs: paths of one, two and three hops over MetaQA, from a name to the texts of the answer, compared
+with the same steps by hand in NumPy, and with other engines in process, in one run.
 
     python benchmarks/prepared.py --data DIR [--number N] [--rounds N] [--only cypher] [--out DIR]
 
-DIR has `metaqa` (or is that folder). By hand: a dictionary of names, and for each predicate and
-direction the objects of each subject as two arrays; a hop is a slice, or several, and `np.unique`.
-Other engines are those that can be imported, of kglite, duckdb and ladybug: their own statement of
-the path, with a parameter, compiled once where they can. Every engine gives the same names, which
-is looked at first. Engines take turns, name by name; the median over the names of each one's best
-round counts.
+DIR has `metaqa` (or is that folder). By hand: a dictionary of names, and for each predicate and direction the objects
+of each subject as two arrays; a hop is one or several slices, and `np.unique`. The other engines are kglite, duckdb
+and ladybug, if they can be imported: their own statement of the path, with a parameter, compiled once if they can.
+The script first checks that all engines give the same names. Engines take turns, name by name; the median over the
+names of each one's best round counts.
 
-Then Cypher from text, the name in it: the same paths, groups and the largest of them, and hubs,
-beside those of kglite, real_ladybug and grafeo that can be imported; processor time, and each
-engine's rows are compared.
+Then Cypher from text, with the name in it: the same paths, groups and the largest of them, and hubs, compared with
+kglite, real_ladybug and grafeo, if they can be imported. The time is CPU time, and the rows of all engines are
+compared.
 """
 
 from __future__ import annotations

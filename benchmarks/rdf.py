@@ -1,13 +1,14 @@
-"""KoPL programs as one SPARQL query each, beside the form that KQA Pro published for the same
-program, on the same store.
+"""KoPL programs as one SPARQL query each, compared with the form that KQA Pro published for the same program, on the
+same store.
 
     python benchmarks/rdf.py --data DIR [--every N] [--virtuoso | --endpoint URL --base IRI] [--scale MILLIONS] [--out DIR]
 
-DIR holds `oracle/`. Both queries of a program run on the embedded store, in turns, three times, results read to the end; the least
-CPU time of each counts. `--virtuoso` starts a Virtuoso, loads the graph there, and counts the CPU time of the server; `--endpoint`
-has the same graph under the base IRI already, and the least time on the clock counts. What KQA Pro's form gives are value nodes and
-entities that have still to be looked up; ours reads values and names in the same query, and gives all that tie. `--scale 10` builds
-a synthetic graph of so many million triples in a process of its own, and asks it.
+DIR holds `oracle/`. Both queries of a program run on the embedded store, in turns, three times, with results read to
+the end; the least CPU time of each counts. `--virtuoso` starts a Virtuoso, loads the graph there, and counts the CPU
+time of the server; `--endpoint` expects the same graph under the base IRI, and the least wall time counts. KQA Pro's
+form returns value nodes and entities that still have to be looked up; condgraph's query reads values and names as
+well, and returns all that tie. `--scale 10` builds a synthetic graph of that many million triples in its own process,
+and queries it.
 """
 
 from __future__ import annotations

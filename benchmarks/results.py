@@ -1,5 +1,5 @@
-"""The figures of all benchmarks as one page: `docs/reference/results.md`, from the JSON files that
-the benchmarks write.
+"""Write the figures of all benchmarks as one page, `docs/reference/results.md`, from their JSON
+files.
 
     python benchmarks/results.py [--run DATA] [--from DIR] [--to FILE] [--keep] [--check]
 
@@ -14,11 +14,11 @@ Each file of DIR (`benchmarks/out` by default) is one result:
      "rows": [["one hop", 0.2], ...],      a list, or an object by column, each
      "notes": ["...", ...]}                what the figures mean, and what they do not; optional
 
-or a list of such, or an object with a list of them under "results", whose other parts hold for
-each. "text" instead of "columns" and "rows" is shown as it stands. A file of another form is an
-error that says what is missing. `--check` writes nothing and exits with 1 where the page is another
-one. With `--keep`, sections of the page that no file makes anew stay as they are. `--run DATA`
-first runs the benchmarks that print (`PRINTING`), and keeps what they print.
+or a list of such, or an object with a list of them under "results", whose other parts apply to
+each. "text" instead of "columns" and "rows" is shown unchanged. A file of another form is an
+error that says what is missing. `--check` writes nothing and exits with 1 if the page differs. With
+`--keep`, sections of the page that no file replaces stay unchanged. `--run DATA` first runs the
+benchmarks that print (`PRINTING`), and stores their output.
 """
 
 from __future__ import annotations

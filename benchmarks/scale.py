@@ -1,13 +1,11 @@
-"""How loading, opening and asking grow with the size of a graph: synthetic triples, clean columns
-and untidy tables.
+"""How loading, opening and querying grow with the size of a graph: synthetic triples, clean columns and untidy
+tables.
 
     python benchmarks/scale.py [--sizes 1 3 10] [--kinds triples columns untidy] [--folder DIR] [--out DIR]
 
-Sizes are millions of statements. Each graph is made, loaded through
-`condgraph.open(DIR).load(FILE)` in a process of its own (so that the peak of its memory is its
-own), opened again and asked. The data is drawn from a fixed seed. It is made to be large, not to
-mean anything: what is measured is growth. DIR is a temporary folder by default; ten million
-statements take 1 GB there.
+Sizes are millions of statements. Each graph is generated, loaded through `condgraph.open(DIR).load(FILE)` in its own
+process (so that the peak of memory is its own), opened again and queried. The data is drawn from a fixed seed and
+means nothing: only growth is measured. DIR is a temporary folder by default; ten million statements take 1 GB there.
 """
 
 from __future__ import annotations

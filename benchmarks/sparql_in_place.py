@@ -1,11 +1,13 @@
-"""First answers on a Wikibase that condgraph did not write, next to the SPARQL that a user of Wikidata writes by hand.
+"""First answers on a Wikibase that condgraph did not write, compared with SPARQL as a user of Wikidata writes it by
+hand.
 
     python benchmarks/sparql_in_place.py --data FOLDER [--times 15] [--triples 10000000] [--out DIR]
 
-FOLDER is what CONDGRAPH_DATA names. Oxigraph's server has the oracle's small graph in Wikidata's shape, or the whole one and
-renamed copies of it until there are so many triples; the queries are those of the tests. Milliseconds of this process and of the
-server's together, the median of runs that take turns: a program to its texts, where nothing of it is known but what the endpoint
-is taken for, and the query by hand to its rows, by the same client. The answers of both are compared.
+FOLDER is what CONDGRAPH_DATA names. Oxigraph's server has the oracle's small graph in Wikidata's shape, or the whole
+one with renamed copies until there are that many triples; the queries are those of the tests. Milliseconds of this
+process and of the server together, the median of runs in turns: a program to its texts, with nothing cached except
+what the survey of the endpoint found, and the query by hand to its rows, by the same client. The answers of both are
+compared.
 """
 
 from __future__ import annotations

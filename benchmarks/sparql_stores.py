@@ -1,11 +1,11 @@
-"""Programs of the oracle on RDF stores that run as servers, against the snapshot: differences, and
-what a query costs; and programs on a file of DuckDB next to SQL written by hand on the same tables.
+"""Programs of the oracle on RDF stores that run as servers, compared with the snapshot: differences, and the cost of
+a query; and programs on a DuckDB file compared with SQL written by hand on the same tables.
 
     python benchmarks/sparql_stores.py --data FOLDER [--every 1] [--large] [--store virtuoso|oxigraph|duckdb]
 
-FOLDER is what CONDGRAPH_DATA names. Starts each server, loads the knowledge base (small, or the
-large one), runs every n-th program and its repetition, and writes
-benchmarks/out/sparql_stores.json. Milliseconds; `ASK {}` beside them is the price of a round trip.
+FOLDER is what CONDGRAPH_DATA names. Starts each server, loads the knowledge base (small, or the large one), runs
+every n-th program twice, and writes benchmarks/out/sparql_stores.json. Milliseconds; `ASK {}` between them is the
+price of a round trip.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Programs over tables of others in DuckDB, next to the SQL that somebody writes by hand for them.
+"""Programs over existing tables in DuckDB, compared with SQL written by hand for them.
 
     python benchmarks/sql_in_place.py [--rows 100000] [--times 15] [--out DIR]
 
-Processor milliseconds of one program to its texts, and of the SQL to its rows, the median of runs that take turns; each run has
-a name or a number of its own. The answers of both are compared.
+CPU milliseconds of one program to its texts, and of the SQL to its rows, the median of runs in turns; each run has
+its own name or number. The answers of both are compared.
 """
 
 from __future__ import annotations

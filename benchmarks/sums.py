@@ -1,9 +1,10 @@
-"""Groups, sums and wide tables over the rows of one CSV, beside DuckDB with one thread over the same file, already loaded.
+"""Groups, sums and wide tables over the rows of one CSV, compared with DuckDB with one thread over the same file,
+already loaded.
 
     python benchmarks/sums.py [--rows 100000] [--times 5] [--out DIR]
 
-Processor seconds of one query to its answer (of the last row to an Arrow table), the median of runs that take turns. Each query
-is first run once. The answers of both are compared.
+CPU seconds of one query to its answer (the last row: to an Arrow table), the median of runs in turns. Each query
+first runs once. The answers of both are compared.
 """
 
 from __future__ import annotations

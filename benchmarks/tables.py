@@ -1,14 +1,13 @@
-"""Loading clean tables: processor seconds of 200,000 rows of five columns (an id, a text, a whole
-number, a decimal, a day), and of a folder of three such tables of which two have a reference in the
-place of the text or the id (420,000 rows): what a row costs there beside one of the single table,
-and how many times as much another revision takes; the bytes of the store of the single table; and,
-where kglite and pandas are installed, a table of 100,000 rows of seven columns with a key beside
-kglite.
+"""Loading clean tables: CPU seconds of 200,000 rows of five columns (an id, a text, a whole number, a decimal, a
+day), and of a folder of three such tables (420,000 rows), two of which have a reference instead of the text or the
+id. It gives the cost of a row there compared with one of the single table, the ratio to another revision, the bytes
+of the store of the single table, and, if kglite and pandas are installed, a table of 100,000 rows of seven columns
+with a key compared with kglite.
 
     python benchmarks/tables.py [--rows 200000] [--times 3] [--before DIR] [--out DIR]
 
-DIR of `--before` is a checkout of the other revision. Loads take turns, each in a process of its own
-that has loaded a small table before; the least of each counts, beside kglite the median of seven.
+DIR of `--before` is a checkout of the other revision. Loads take turns, each in its own process that has loaded a
+small table before; the least of each counts, for kglite the median of seven.
 """
 
 from __future__ import annotations

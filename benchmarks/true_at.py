@@ -1,5 +1,5 @@
-"""Programs as of a time against graphs that a loop cut at that time: random programs and times on Wikidata12k, ICEWS14
-and the oracle's graph, in process, in the embedded RDF store and in DuckDB.
+"""Programs at a time compared with graphs that a loop cut at that time: random programs and times on Wikidata12k,
+ICEWS14 and the oracle's graph, in process, in the embedded RDF store and in DuckDB.
 
     CONDGRAPH_DATA=/data python -m benchmarks.true_at --programs 10000 --stores duckdb sparql
 """

@@ -1,14 +1,14 @@
-"""What it costs to print an empty answer with its explanation: programs of the oracle that rules broke, in process or on a
-server, and whether the cause and the repair are named.
+"""The cost of printing an empty answer with its explanation: programs of the oracle that rules broke, in process or
+on a server, and whether the cause and the repair are named.
 
     CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 1000
     CONDGRAPH_DATA=/data python -m benchmarks.why_not --programs 200 --at bolt://127.0.0.1:7687
     CONDGRAPH_DATA=/data python -m benchmarks.why_not --removed 100 --at duckdb:////tmp/graphs.duckdb
     CONDGRAPH_DATA=/data python -m benchmarks.why_not --at sparql+http://127.0.0.1:7878/query --update http://127.0.0.1:7878/update
 
-The programs are chosen first; then each is asked, its answer looked at (its own time) and printed. The server gets two
-graphs, which are deleted at the end. With `--removed`, each statement is taken away and added
-again, and the explanation of a result that is lost is asked for it.
+The programs are chosen first; then each is run, its answer is read (its own time) and printed. The server gets two
+graphs, which are deleted at the end. With `--removed`, each statement is removed and added again, and the explanation
+of a result that is lost is requested.
 """
 
 from __future__ import annotations

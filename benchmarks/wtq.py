@@ -4,10 +4,10 @@ the others do not.
     python benchmarks/wtq.py DATA [--most N] [--wrong FILE] [--causes FILE] [--split training] [--one-graph DIRECTORY]
 
 DATA is a folder with `wikitablequestions` (csv/, data/*.tsv) and `trustuqa_programs/wtq.json`
-(question to program, as a model wrote it). A question that stands with several tables is run and
-scored with each of them. Programs that are `None` are counted apart. `--one-graph` loads all tables
-into one graph (kept in the directory, if it is there already) and scopes every program with
-`source=`; otherwise each table has a graph of its own.
+(question to program, as a model wrote it). A question with several tables is run and scored
+with each of them. Programs that are `None` are counted apart. `--one-graph` loads all tables
+into one graph (stored in the directory, and reused if it exists) and restricts every program with
+`source=`; otherwise each table has its own graph.
 """
 
 from __future__ import annotations
