@@ -73,6 +73,9 @@ _MAGIC: Final = (
     (b"ARROW1", "an Arrow file, which pyarrow opens as a table"),
     (b"\x93NUMPY", "an array of NumPy"),
     (b"\x80\x04\x95", "a pickle of Python"),
+    (b"Obj\x01", "an Avro file"),
+    (b"ORC", "an ORC file, which pyarrow.orc opens as a table"),
+    (b"<?xml", "XML, of which RDF/XML alone is read: convert it to CSV or JSON"),
 )
 _NAMES: Final = {"\t": "tabs", "": "white space"}
 #: How many lines are examined.
@@ -92,14 +95,21 @@ _OTHERS: Final = (
         re.compile(rb"[^<]{0,3}(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:graphml|gexf)\b", re.S).match,
         "GraphML or GEXF: networkx reads it, and a list of its edges as (head, relation, tail) can be loaded",
     ),
+    (
+        re.compile(
+            rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+\{\s*+(?:\"id\"\s*+:\s*+\"[^\"]{0,60}\"\s*+,\s*+)?"
+            rb"\"type\"\s*+:\s*+\"(?:node\"\s*+,\s*+\"id\"|relationship\"\s*+,\s*+\"(?:id|label|start)\")\s*+:"
+        ).match,
+        "an export of Neo4j as JSON: export it as CSV (apoc.export.csv.all), or open the database: condgraph.open('bolt://...')",
+    ),
     (re.compile(rb".{257}ustar", re.S).match, "a tar archive: extract it and load the folder, or make it a zip archive"),
 )
 
 
 def why_not(path: Path, head: bytes) -> str:
     """Return the reasons why a file with this head is of no known format, as one text."""
-    described = next((reason for magic, reason in _MAGIC if head.startswith(magic)), None)
-    described = described or next((reason for sign, reason in _OTHERS if sign(head)), None)
+    described = next((reason for sign, reason in _OTHERS if sign(head)), None)
+    described = described or next((reason for magic, reason in _MAGIC if head.startswith(magic)), None)
     if described is None and is_page(head):
         described = "a page of HTML, as servers send in place of data"
     if described is not None:
