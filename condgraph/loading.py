@@ -18,7 +18,7 @@ from condgraph.engine.addresses import shown
 from condgraph.engine.changes import Change, named_here
 from condgraph.engine.errors import MissingExtraError, OptionError, SourceError, UnsupportedError, numbered
 from condgraph.engine.facts import Item, Source
-from condgraph.engine.origins import ALSO, API
+from condgraph.engine.origins import ADDITION, API
 from condgraph.loaders.base import OnError, Progress, Reading
 from condgraph.reports import LoadReport, UnloadReport, report
 from condgraph.spilling import SpillingBuilder, memory_bound
@@ -298,7 +298,7 @@ def planned(
         if before is None:
             named_here(name, known)
             raise OptionError(f"{name!r} is a folder of tables, to which nothing is added", hint="name= names one of its tables")
-        if item.source.content and item.source.content in before.content.split(ALSO):
+        if item.source.content and item.source.content in before.content.split(ADDITION):
             warnings.append(f"source {name!r} holds this already: nothing is added to it")
             continue
         if item.format.name != before.format and (before.terms or item.format.name in _RDF):
@@ -319,7 +319,7 @@ def planned(
 
 def _added(one: Recognised, before: Source) -> Recognised:
     """Return an item that is added to the source `before`, with the source's record after the addition."""
-    content = f"{before.content}{ALSO}{one.source.content}" if before.content and one.source.content else ""
+    content = f"{before.content}{ADDITION}{one.source.content}" if before.content and one.source.content else ""
     return dataclasses.replace(one, source=dataclasses.replace(before, content=content))
 
 
@@ -328,7 +328,7 @@ def knowing_terms(source: Source, change: Change, known: Iterable[Source]) -> So
     does not have them.
     """
     for before in known:
-        added = before.content.split(ALSO)
+        added = before.content.split(ADDITION)
         if before.name == source.name and source.name not in change.without and len(added) > 1 and source.content in added:
             return dataclasses.replace(source, terms=before.terms)
     return source
@@ -342,9 +342,9 @@ def scope_of(source: Source, change: Change, known: Iterable[Source]) -> str:
     """
     if source.name in change.without:
         return source.name
-    part = source.content.rpartition(ALSO)[2]
+    part = source.content.rpartition(ADDITION)[2]
     added_contents = {
-        fingerprint for before in known if before.name == source.name for fingerprint in before.content.split(ALSO)[1:]
+        fingerprint for before in known if before.name == source.name for fingerprint in before.content.split(ADDITION)[1:]
     }
     if source.name not in change.more and part not in added_contents:
         return source.name

@@ -394,15 +394,15 @@ class QuickAnswer(Answer):
         self, found: Any, snapshot: Snapshot, whole: Callable[[], Answer], language: str, *, counted: bool = False
     ) -> None:
         self._quick, self._make_whole, self.language = (len(found) if counted else found, snapshot), whole, language
-        self._found = self._texts = None
+        self._computed = self._texts = None
 
     def _result(self) -> tuple[Any, Snapshot]:
         return self._quick
 
-    def _work_out(self) -> tuple[list[Any], list[str]]:
+    def _compute(self) -> tuple[list[Any], list[str]]:
         result, snapshot = self._quick
         if type(result) is not list:
-            return super()._work_out()
+            return super()._compute()
         names = snapshot.names_of(result)
         if snapshot.names_differ and not snapshot.counts["rows"]:
             self._texts = names.copy()
@@ -430,7 +430,7 @@ class QuickRows(QuickAnswer):
     """An answer of rows, given their values in order."""
 
     language = "cypher"
-    _found = _texts = None
+    _computed = _texts = None
 
     def __init__(
         self, rows: list[tuple[Any, ...]], columns: tuple[str, ...], snapshot: Snapshot, whole: Callable[[], Answer], program: str
@@ -450,7 +450,7 @@ class QuickRows(QuickAnswer):
     def _result(self) -> tuple[Any, Snapshot]:
         return self.run.results[id(self.plan)].grid(self._columns), self._snapshot
 
-    def _work_out(self) -> tuple[list[Any], list[str]]:
+    def _compute(self) -> tuple[list[Any], list[str]]:
         from condgraph.engine.execute.small_rows import texts_of
 
         return self._rows, texts_of(self._rows)

@@ -44,8 +44,8 @@ from condgraph.engine.snapshot.layout import (
 from condgraph.engine.snapshot.layout import lay_out as lay_out_in_memory
 from condgraph.engine.snapshot.readback import items
 from condgraph.engine.snapshot.spill import (
-    AT_REST,
     I32,
+    IDLE_MEMORY,
     Counts,
     Groups,
     NewRows,
@@ -101,7 +101,7 @@ class SpillingBuilder(Builder):
         super().__init__()
         self.files = SpilledFiles(folder, memory)
         #: The maximum size of a run in memory, in bytes. Laying it out takes about as much again.
-        self._most = run or (memory - AT_REST) // 4
+        self._most = run or (memory - IDLE_MEMORY) // 4
         self.runs: list[dict[str, Any]] = []
         self.text_table, self.naming_table = self.files.table("texts"), self.files.table("namings")
         #: The bytes of the batches in this run; the numbers of texts and entities already measured, and their characters.
@@ -131,10 +131,10 @@ class SpillingBuilder(Builder):
                 self._add(chain((first,), islice(iterator, _ITEMS - 1)))
                 self._spill_much()
 
-    def _add_many(self, items: Many) -> None:
+    def _add_columns(self, items: Many) -> None:
         lists: tuple[list[Any], ...] = (self.relations, self.attributes, self.qualifiers, self.many_members)
         before = [len(chunks) for chunks in lists]
-        super()._add_many(items)
+        super()._add_columns(items)
         for chunks, old_length in zip(lists, before, strict=True):
             self._batches += sum(_size(chunk) for chunk in chunks[old_length:])
         self._spill_much()

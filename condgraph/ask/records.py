@@ -573,7 +573,7 @@ class Asked:
 
     def _repr_html_(self) -> str:
         """Return the answer and how it was found, as HTML for notebooks."""
-        rows = [(text,) for text in self.texts[: html.MOST_ROWS]]
+        rows = [(text,) for text in self.texts[: html.MAX_ROWS]]
         tables = [html.table("answers", ("answer",), rows, len(self.texts) - len(rows))] if rows else []
         tables += [html.table(str(choice), ("key", "about"), [(o.key, o.about) for o in choice.options]) for choice in self.choices]
         tables.append(

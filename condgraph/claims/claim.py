@@ -238,7 +238,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """Show the verdict with its statements in notebooks."""
-        rows = [(str(number), *triple) for number, triple in enumerate(self.triples[: html.MOST_ROWS], 1)]
+        rows = [(str(number), *triple) for number, triple in enumerate(self.triples[: html.MAX_ROWS], 1)]
         below = [html.table("statements", ("", "subject", "predicate", "object"), rows, len(self.evidence) - len(rows))]
         return html.page(f"{self.status}: {self.claim}", below if rows else [], self.notes)
 

@@ -59,7 +59,7 @@ class Records(list[dict[str, Any]]):
     def _repr_html_(self) -> str:
         """Return the first rows as HTML, for notebooks."""
         columns = list(self[0]) if self else []
-        rows = [["" if cell is None else str(cell) for cell in record.values()] for record in self[: html.MOST_ROWS]]
+        rows = [["" if cell is None else str(cell) for cell in record.values()] for record in self[: html.MAX_ROWS]]
         return html.page(f"{len(self):,} rows", [html.table("rows", columns, rows, len(self) - len(rows))] if self else [])
 
 
@@ -282,24 +282,24 @@ class Neo4jAnswer(StoredAnswer):
 
     # -- values ------------------------------------------------------------------------------------
 
-    def _work_out(self) -> tuple[list[Any], list[str]]:
+    def _compute(self) -> tuple[list[Any], list[str]]:
         if self._grouped is not None:
             values, texts = self._grid().values_and_texts()
             if self._limit is not None and len(values) > self._limit:
-                self._cut = len(values) - self._limit
+                self._omitted = len(values) - self._limit
             return values[: self._limit], texts[: self._limit]
         if self._compiled.shape == "rows":
-            return super()._work_out()
+            return super()._compute()
         if self._compiled.shape == "witness":
             local = self._local
             result = local._outcome()
-            self._cut = local._cut
+            self._omitted = local._omitted
             return result
         pairs = sorted(self._pairs(), key=lambda pair: (order_key(pair[0]), pair[1]))
         if self._compiled.distinct:
             pairs = list({(repr(value), text): (value, text) for value, text in pairs}.values())
         if self._limit is not None and len(pairs) > self._limit:
-            self._cut = len(pairs) - self._limit
+            self._omitted = len(pairs) - self._limit
             pairs = pairs[: self._limit]
         values = [value.name if self._compiled.shape == "entities" else value for value, _ in pairs]
         return values, [text for _, text in pairs]
@@ -409,11 +409,11 @@ class Neo4jAnswer(StoredAnswer):
             result.append(Step(function, describe(node), *known, self._notes.get(id(node), "")))
         return result
 
-    def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
+    def _is_of_nothing(self, node: Scalar, values: list[Any]) -> bool:
         return (
-            super()._is_nothing(node, values)
+            super()._is_of_nothing(node, values)
             if node is self.plan and isinstance(node, Count)
-            else self._local._is_nothing(node, values)
+            else self._local._is_of_nothing(node, values)
         )
 
     def _noticed(self) -> list[str]:

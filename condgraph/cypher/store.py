@@ -20,7 +20,7 @@ from condgraph.engine import errors
 from condgraph.engine.bounds import allowed, cached
 from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.owner import Owner
-from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
+from condgraph.engine.schema import MAX_COMPARED, NEARBY, Kinds
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -158,13 +158,13 @@ class Neo4jNames:
         """Return the names of all entities, concepts and rows; in a large graph, only those that sort next to some texts."""
         name, key = self._layout.name("e"), self._layout.name_key("e")
         match_all = f"{self._entity('IS NOT NULL')} "
-        if self._rows(f"{match_all}RETURN count(e) AS count")[0]["count"] <= MOST_COMPARED:
+        if self._rows(f"{match_all}RETURN count(e) AS count")[0]["count"] <= MAX_COMPARED:
             return [name for row in self._rows(f"{match_all}RETURN collect({name}) AS names") for name in row["names"]]
         result = []
         for text in around:
             for side, direction in ((">=", ""), ("<", " DESC")):
                 matched = f"{self._entity(f'{side} $near')} WITH DISTINCT {key} AS key ORDER BY key{direction}"
-                rows = self._rows(f"{matched} LIMIT $most RETURN collect(key) AS names", near=text, most=AROUND)
+                rows = self._rows(f"{matched} LIMIT $most RETURN collect(key) AS names", near=text, most=NEARBY)
                 result += [name for row in rows for name in row["names"]]
         return result
 

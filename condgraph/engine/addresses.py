@@ -17,13 +17,13 @@ from condgraph.engine.errors import OptionError, nearest
 NEO4J_SCHEMES: Final = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 SPARQL_SCHEMES: Final = ("sparql+http", "sparql+https")
 SQL_SCHEMES: Final = ("duckdb", "postgresql", "postgres", "spark")
-_PARTS: Final = re.compile(
+_ADDRESS: Final = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s/?#@:\[\]]*)(?::(?P<port>[^/?#@]*))?(?P<path>/[^\s?#]*)?(?:\?(?P<query>[^\s#]*))?"
 )
 #: `neo4j:secret@host`, `bolt:/neo4j:secret@host`: an address that lacks its scheme, or part of it,
 #: rather than a folder.
 _LOGIN: Final = re.compile(r"(?![/.~])[^:]*:(?!\\)[^@]*@", re.DOTALL)
-_ESCAPE_IT: Final = "in a user or a password write # as %23, / as %2F, : as %3A, ? as %3F, @ as %40, [ as %5B"
+_ESCAPE_HINT: Final = "in a user or a password write # as %23, / as %2F, : as %3A, ? as %3F, @ as %40, [ as %5B"
 
 
 class Address(NamedTuple):
@@ -64,17 +64,17 @@ def parse(address: str, schemes: Sequence[str], *, example: str, paths: bool = F
         authority = re.split(r"[/?#]", login, maxsplit=1)[0]
         if "@" in authority or ":" not in authority:
             # The login ends before the path, or there is none.
-            login, mark, location = _first(remainder)
+            login, mark, location = _split_login(remainder)
         elif authority.rpartition(":")[2].isdigit():
             raise OptionError(
-                f"what stands before an '@' in an address of {scheme}:// may be a path or a password", hint=_ESCAPE_IT
+                f"what stands before an '@' in an address of {scheme}:// may be a path or a password", hint=_ESCAPE_HINT
             )
-    parts = _PARTS.fullmatch(location)
+    parts = _ADDRESS.fullmatch(location)
     if parts is None:
-        raise OptionError(f"{shown(address)!r} is no address", hint=f"such as {example}; {_ESCAPE_IT}")
+        raise OptionError(f"{shown(address)!r} is no address", hint=f"such as {example}; {_ESCAPE_HINT}")
     port = parts["port"] or None
     if port is not None and not (port.isascii() and port.isdigit() and int(port[:6]) < 65536 and len(port) < 6):
-        raise OptionError(f"the port of {shown(address)!r} is no number up to 65535, so that it is no address", hint=_ESCAPE_IT)
+        raise OptionError(f"the port of {shown(address)!r} is no number up to 65535, so that it is no address", hint=_ESCAPE_HINT)
     user, colon, password = login.partition(":")
     return Address(
         scheme.lower(),
@@ -121,7 +121,7 @@ def shown(address: str) -> str:
     return f"{scheme}{mark}{remainder}"
 
 
-def _first(rest: str) -> tuple[str, str, str]:
+def _split_login(rest: str) -> tuple[str, str, str]:
     """Split off a login that is before the path."""
     end = re.search(r"[/?#]", rest)
     authority = rest if end is None else rest[: end.start()]

@@ -48,7 +48,7 @@ from condgraph.engine.errors import (
 )
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import Demand, row_asked, trace_back
-from condgraph.engine.execute.grid import BETWEEN, LISTED, Column, Grid, fixed_order, grid_size, listed
+from condgraph.engine.execute.grid import LISTED, SEPARATOR, Column, Grid, fixed_order, grid_size, listed
 from condgraph.engine.execute.run import Run, count
 from condgraph.engine.execute.series import Cell
 from condgraph.engine.execute.sets import Bag, FactSet, order_key
@@ -187,7 +187,7 @@ def _is_row(entity: Entity, name: str) -> bool:
 #: Columns by name: their values, None (or masked) if missing, and their Arrow type, "list" for lists of texts.
 Typed = dict[str, tuple[Any, str]]
 #: Integers up to this are exact as floats.
-_WHOLE: Final = 2**53
+_MAX_EXACT: Final = 2**53
 #: The timeout in seconds for the warnings of an answer on a server in its `repr`.
 _REPR_SECONDS: Final = 5.0
 #: The number of warnings in a `repr`, and of characters of each.
@@ -247,7 +247,7 @@ class Tabular:
             name: any(value is None for value in values) for name, (values, kind) in columns.items() if kind in ("int64", "bool")
         }
         # Integers in a column with nulls would become floats, which lose digits of large ones.
-        long = any(abs(value or 0) > _WHOLE for name, gap in gaps.items() if gap for value in columns[name][0])
+        long = any(abs(value or 0) > _MAX_EXACT for name, gap in gaps.items() if gap for value in columns[name][0])
         text = object if int(pandas.__version__.partition(".")[0]) < 3 else "str"
         kinds = {"int64": object if long else "float64", "double": "float64", "bool": object, "list": object, "string": text}
         series = {}
@@ -349,7 +349,7 @@ def records(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Seque
     all are exact as floats. Entities are names, with their ids in "... id"; lists are lists of texts; everything else
     is text, and an empty cell None.
     """
-    parts = _parts(columns, values, texts)
+    parts = _typed(columns, values, texts)
     return [{name: cells[row] for name, (cells, _) in parts.items()} for row in watched(range(len(values)))]
 
 
@@ -366,27 +366,27 @@ def typed_rows(names: Sequence[str], columns: Sequence[Column], shown_as: Callab
         if has_numbers is None:
             values = [None if cell is None else cell.value for cell in watched(column_cells)]
             cell_texts = ["" if cell is None else cell_text(*cell, texts) for cell in watched(column_cells)]
-            for part, (part_values, kind) in _part(name, names, values, cell_texts).items():
+            for part, (part_values, kind) in _column_of(name, names, values, cell_texts).items():
                 result[part] = _typed_column(part_values, "int64") if kind == "int" else (part_values, kinds[kind])
             continue
         result[name] = np.ma.masked_array(has_numbers[0], np.asarray(~column.there)), "double"
         if has_numbers[1] != NO_UNIT:
-            result[_free(f"{name} unit", names)] = (
+            result[_unused_name(f"{name} unit", names)] = (
                 [has_numbers[1] if is_known else None for is_known in column.there.tolist()],
                 "string",
             )
     return result
 
 
-def _parts(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> dict[str, tuple[list[Any], str]]:
+def _typed(columns: Sequence[str], values: Sequence[Row], texts: Sequence[Sequence[str]]) -> dict[str, tuple[list[Any], str]]:
     """Return the columns with their cells and types."""
     found: dict[str, tuple[list[Any], str]] = {}
     for at, name in enumerate(columns):
-        found |= _part(name, columns, [row[at] for row in watched(values)], [row[at] for row in watched(texts)])
+        found |= _column_of(name, columns, [row[at] for row in watched(values)], [row[at] for row in watched(texts)])
     return found
 
 
-def _part(name: str, columns: Sequence[str], cells: list[Any], texts: list[str]) -> dict[str, tuple[list[Any], str]]:
+def _column_of(name: str, columns: Sequence[str], cells: list[Any], texts: list[str]) -> dict[str, tuple[list[Any], str]]:
     """A column with its cells and their type, and what goes with it: units or ids."""
     known = [cell for cell in cells if cell is not None]
     if (
@@ -407,11 +407,11 @@ def _part(name: str, columns: Sequence[str], cells: list[Any], texts: list[str])
         found: dict[str, tuple[list[Any], str]] = {name: (plain, "int" if long else "float")}
         if any(cell.unit != NO_UNIT for cell in known):
             units = [None if cell is None or cell.unit == NO_UNIT else cell.unit for cell in cells]
-            found[_free(f"{name} unit", columns)] = units, "text"
+            found[_unused_name(f"{name} unit", columns)] = units, "text"
         return found
     found = {name: ([None if cell is None else text for cell, text in zip(cells, texts, strict=True)], "text")}
     if any(isinstance(cell, Entity) for cell in known):
-        found[_free(f"{name} id", columns)] = [cell.id if isinstance(cell, Entity) else None for cell in cells], "text"
+        found[_unused_name(f"{name} id", columns)] = [cell.id if isinstance(cell, Entity) else None for cell in cells], "text"
     return found
 
 
@@ -435,7 +435,7 @@ def plain_number(number: int | float | Decimal) -> int | float | None:
     return nearest if type(number) is float or number != int(number) or number == int(nearest) else int(number)
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
+def _unused_name(name: str, taken: Sequence[str]) -> str:
     while name in taken:
         name += "_"
     return name
@@ -449,14 +449,14 @@ def _free(name: str, taken: Sequence[str]) -> str:
 
 
 #: Functions that test for existence, which need no such warning.
-_ASK_WHETHER: Final = frozenset(("is_empty", "exists", "not", "and", "or"))
+_EXISTENCE_TESTS: Final = frozenset(("is_empty", "exists", "not", "and", "or"))
 
 
 def totals(plan: Node) -> Iterator[Scalar]:
     """Yield the counts and sums (`Facets.total`) at the end of a plan, also within functions of them."""
     if isinstance(plan, Scalar) and plan.facets.total:
         yield plan
-    elif isinstance(plan, Apply) and plan.function not in _ASK_WHETHER:
+    elif isinstance(plan, Apply) and plan.function not in _EXISTENCE_TESTS:
         for argument in plan.arguments:
             yield from totals(argument)
 
@@ -518,7 +518,7 @@ class Answer(Tabular):
         self.run, self.plan, self.language = run, plan, language
         self._program = program
         self._steps, self._warnings, self._limit = steps, warnings, limit
-        self._found: tuple[list[Any], list[str]] | None = None
+        self._computed: tuple[list[Any], list[str]] | None = None
         self._texts: list[str] | None = None
 
     @cached
@@ -542,7 +542,7 @@ class Answer(Tabular):
     def _query(self, language: str) -> str | None:
         snapshot = self.run.snapshot
         if snapshot.translate is None:
-            raise UnsupportedError(_NAMED[language], ["an answer from a part of a graph, such as what a preference leaves of it"])
+            raise UnsupportedError(_TITLES[language], ["an answer from a part of a graph, such as what a preference leaves of it"])
         return snapshot.translate(snapshot, self.plan, language)
 
     def keep_to(self, timeout: float | None) -> Self:
@@ -566,20 +566,20 @@ class Answer(Tabular):
 
     def _outcome(self) -> tuple[list[Any], list[str]]:
         """Return values and their texts, in order, cut at the limit; computed once."""
-        if self._found is None:
+        if self._computed is None:
             if self._timeout is None:
-                self._found = self._work_out()
+                self._computed = self._compute()
             else:
                 with within(self._timeout):
-                    self._found = self._work_out()
-        return self._found
+                    self._computed = self._compute()
+        return self._computed
 
     def _result(self) -> tuple[Any, Snapshot]:
         """Return the result of the plan, and the snapshot that its numbers refer to."""
         result = self.run.results[id(self.plan)]
         return result.grid(self.plan.variables) if isinstance(self.plan, Solutions) else result, self.run.snapshot
 
-    def _work_out(self) -> tuple[list[Any], list[str]]:
+    def _compute(self) -> tuple[list[Any], list[str]]:
         result, snapshot = self._result()
         if isinstance(result, FactSet):
             result = result.ends()
@@ -597,11 +597,11 @@ class Answer(Tabular):
         else:
             values = texts = snapshot.texts.take(snapshot.entity_name[result])
         if self._limit is not None and len(values) > self._limit:
-            self._cut = len(values) - self._limit
+            self._omitted = len(values) - self._limit
             values, texts = values[: self._limit], texts[: self._limit]
         return values, texts
 
-    _cut = 0
+    _omitted = 0
 
     @property
     def values(self) -> list[Any]:
@@ -654,7 +654,7 @@ class Answer(Tabular):
         if not any(BEFORE_ROW in text for text in watched(texts)):
             return texts
         if isinstance(self.plan, Table | Solutions):
-            return list(map(BETWEEN.join, watched(self.cells)))
+            return list(map(SEPARATOR.join, watched(self.cells)))
         if isinstance(self.plan, Entities | Facts | Names):
             row_texts = self._row_texts(texts)
             return [row_texts.get(text, text) for text in watched(texts)] if row_texts else texts
@@ -714,7 +714,7 @@ class Answer(Tabular):
     def _repr_html_(self) -> str:
         """The first values and the warnings, for notebooks."""
         rows = self.cells if self.columns else [(text,) for text in self.texts]
-        shown = rows[: html.MOST_ROWS]
+        shown = rows[: html.MAX_ROWS]
         tables = [html.table("answers", self.columns or ("answer",), shown, len(rows) - len(shown))] if shown else []
         return html.page(f"{type(self).__name__} of {len(self.values):,}", tables, warnings=self.warnings)
 
@@ -761,7 +761,7 @@ class Answer(Tabular):
     @kept
     def evidence(self) -> EvidenceList:
         """The evidence of the answer: statements with their sources, entities, and what was searched."""
-        return EvidenceList(trace_back(self.run, self.plan), self.plan, self._counted)
+        return EvidenceList(trace_back(self.run, self.plan), self.plan, self._count_results)
 
     def draw(self) -> Drawing:
         """Return the evidence as a picture with the answers highlighted: `draw().svg`, `draw().save("answer.svg")`;
@@ -795,8 +795,8 @@ class Answer(Tabular):
             raise IndexError(f"there is no row {row}: the table has {len(self.values)}, from 0")
         if isinstance(self.plan, Solutions):
             demand = Demand(rows=run.rows(self.plan).in_fixed_order().take(np.array([row])))
-            return EvidenceList(trace_back(run, self.plan, demand=demand), self.plan, self._counted)
-        return EvidenceList(trace_back(run, self.plan, row_asked(run, self.plan, row)), self.plan, self._counted)
+            return EvidenceList(trace_back(run, self.plan, demand=demand), self.plan, self._count_results)
+        return EvidenceList(trace_back(run, self.plan, row_asked(run, self.plan, row)), self.plan, self._count_results)
 
     @kept
     def evidence_by_step(self) -> list[list[int]]:
@@ -815,7 +815,7 @@ class Answer(Tabular):
             step_indexes.update(link_count + subclass_index[link] for link in subclasses)
         return [sorted(places) for places in indexes]
 
-    def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+    def _count_results(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return [len(self.run.outcome(node)) for node in nodes]  # type: ignore[arg-type]
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
@@ -836,7 +836,7 @@ class Answer(Tabular):
     def cut(self) -> int:
         """The number of values that a limit cut off."""
         self._outcome()
-        return self._cut
+        return self._omitted
 
     def check(
         self,
@@ -862,8 +862,8 @@ class Answer(Tabular):
         """
         messages = [*self._warnings, *self._noticed()]
         values, _ = self._outcome()
-        if self._cut:
-            messages.append(f"{numbered(self._cut, 'more value is', 'more values are')} not shown (limit {self._limit})")
+        if self._omitted:
+            messages.append(f"{numbered(self._omitted, 'more value is', 'more values are')} not shown (limit {self._limit})")
         return [shortened(warning) for warning in [*messages, *self._emptied(values), *self._contradicted()]]
 
     @property
@@ -890,10 +890,10 @@ class Answer(Tabular):
     def _emptied(self, values: list[Any]) -> list[str]:
         """Return warnings why the answer is empty, or about counts and sums of nothing in it."""
         messages = []
-        if not values and not self._cut:
+        if not values and not self._omitted:
             explanation = self._why_empty()
             messages.append("the answer is empty: " + "; ".join(explanation.lines()))
-        messages.extend(of_nothing(self.plan, lambda node: self._is_nothing(node, values), self._steps, self._sizes))
+        messages.extend(of_nothing(self.plan, lambda node: self._is_of_nothing(node, values), self._steps, self._sizes))
         return messages
 
     def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:
@@ -937,7 +937,7 @@ class Answer(Tabular):
         """Return whether the answer itself tells that its input is empty."""
         plan, values = self.plan, self.values
         if isinstance(plan, Entities | Objects | Names):
-            return not values and not self._cut
+            return not values and not self._omitted
         return (isinstance(plan, Count) and values == [0]) or (isinstance(plan, AnySatisfies) and values == [False])
 
     def _lookup(self) -> Lookup:
@@ -945,7 +945,7 @@ class Answer(Tabular):
 
         return local_lookup(self.run, lambda run, node, most: Answer(run, node, limit=most).plain_texts)
 
-    def _is_nothing(self, node: Scalar, values: list[Any]) -> bool:
+    def _is_of_nothing(self, node: Scalar, values: list[Any]) -> bool:
         """Return whether a count or a sum is one of nothing."""
         if node is self.plan and isinstance(node, Count):
             return values == [0]
@@ -996,7 +996,7 @@ class Answer(Tabular):
 
 
 #: The names of the languages of servers in errors.
-_NAMED: Final = {"cypher": "Cypher", "sparql": "SPARQL", "sql": "SQL"}
+_TITLES: Final = {"cypher": "Cypher", "sparql": "SPARQL", "sql": "SQL"}
 #: The Arrow types of the fields of `data` other than texts.
 _ARROW: Final = {"number": "double", "count": "int64", "truth": "bool", "longitude": "double", "latitude": "double"}
 

@@ -37,11 +37,11 @@ T = TypeVar("T")
 P = ParamSpec("P")
 S = TypeVar("S", bound="TimedAnswer")
 #: The minimum timeout in seconds for querying a store on behalf of a load that waits.
-LEAST: Final = 1.0
+MIN_TIMEOUT: Final = 1.0
 #: The hint of an error about a deadline.
 LONGER: Final = "a longer timeout= may help"
 #: The time in seconds between two checks for cancellation.
-LOOK: Final = 0.05
+POLL: Final = 0.05
 
 
 def check_bounds(timeout: float | None, limit: int | None = None, *, what: str = "values to give") -> None:
@@ -182,7 +182,7 @@ def waiting(wait: float) -> bounded_by | nullcontext[None]:
     """Return a context manager for the queries that a load sends to a store before it waits `wait` seconds for other
     writers: a silent store must not delay it for longer. 0 sets no limit.
     """
-    return within(max(wait, LEAST) if wait else None)
+    return within(max(wait, MIN_TIMEOUT) if wait else None)
 
 
 def allowed(seconds: float) -> bounded_by:
@@ -204,7 +204,7 @@ def wait_for(lock: Lock) -> None:
             return
         budget.check()
         remaining = budget.left()
-        if lock.acquire(timeout=LOOK if remaining is None else max(min(remaining, LOOK), 0.001)):
+        if lock.acquire(timeout=POLL if remaining is None else max(min(remaining, POLL), 0.001)):
             return
 
 
@@ -254,17 +254,17 @@ class cached(Generic[T]):
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self
-        found = instance.__dict__[self._name] = self._found(instance)
+        found = instance.__dict__[self._name] = self._compute(instance)
         return found
 
-    def _found(self, instance: Any) -> T:
+    def _compute(self, instance: Any) -> T:
         return self._work(instance)
 
 
 class kept(cached[T]):
     """The same for an answer, within the answer's timeout."""
 
-    def _found(self, instance: Any) -> T:
+    def _compute(self, instance: Any) -> T:
         with within(instance._timeout):
             return self._work(instance)
 
@@ -282,7 +282,7 @@ class kept(cached[T]):
 #: The time in seconds after which an idle thread ends.
 _IDLE: Final = 10.0
 #: The number of abandoned threads that may go on; of more, the oldest are cut off at once.
-_LEFT: Final = 16
+_MAX_ABANDONED: Final = 16
 
 
 class Workers:
@@ -297,7 +297,7 @@ class Workers:
         self._queue: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
         self._lock = Lock()
         self._idle = 0
-        self._left: deque[tuple[float, Future[Any], Callable[[], None]]] = deque()
+        self._abandoned: deque[tuple[float, Future[Any], Callable[[], None]]] = deque()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         from concurrent.futures import Future
@@ -314,7 +314,7 @@ class Workers:
 
     def leave(self, call: Callable[[], Any], cut: Callable[[], None]) -> None:
         """Run a call in a thread that nobody waits for; `cut` ends it."""
-        self._let(self.submit(call), cut)
+        self._abandon(self.submit(call), cut)
 
     def run(
         self,
@@ -344,7 +344,7 @@ class Workers:
         future = self.submit(lambda: context.run(call))
         while True:
             remaining = None if end is None else max(end - time.monotonic(), 0.0)
-            step = remaining if not events else LOOK if remaining is None else min(LOOK, remaining)
+            step = remaining if not events else POLL if remaining is None else min(POLL, remaining)
             try:
                 return future.result(step)
             except TimeoutError:
@@ -359,29 +359,29 @@ class Workers:
                 else:
                     continue
                 if not future.cancel() and cut is not None:
-                    self._let(future, cut)
+                    self._abandon(future, cut)
                 raise failure from None
 
     def close(self) -> None:
         """Cut off all abandoned threads."""
         self._sweep(everything=True)
 
-    def _let(self, future: Future[Any], cut: Callable[[], None]) -> None:
+    def _abandon(self, future: Future[Any], cut: Callable[[], None]) -> None:
         with self._lock:
-            self._left.append((time.monotonic() + self._linger, future, cut))
+            self._abandoned.append((time.monotonic() + self._linger, future, cut))
         self._sweep()
 
     def _sweep(self, *, everything: bool = False) -> None:
         """Cut off the threads that were abandoned long enough ago."""
-        if not self._left:
+        if not self._abandoned:
             return
         now, expired = time.monotonic(), []
         with self._lock:
-            alive = [one for one in self._left if not one[1].done()]
+            alive = [one for one in self._abandoned if not one[1].done()]
             for place, one in enumerate(alive):
-                if everything or one[0] <= now or place < len(alive) - _LEFT:
+                if everything or one[0] <= now or place < len(alive) - _MAX_ABANDONED:
                     expired.append(one)
-            self._left = deque(one for one in alive if one not in expired)
+            self._abandoned = deque(one for one in alive if one not in expired)
         for _, _, cut in expired:
             cut()
 
@@ -445,7 +445,7 @@ class SharedTask(Generic[T]):
             check()
             budget = current()
             remaining = None if budget is None else budget.left()
-            step = remaining if budget is None or not budget.events else LOOK if remaining is None else min(LOOK, remaining)
+            step = remaining if budget is None or not budget.events else POLL if remaining is None else min(POLL, remaining)
             try:
                 return future.result(step)
             except TimeoutError:
@@ -476,7 +476,7 @@ def shared(among: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
 class built(cached[T]):
     """A property that takes long to compute and is computed once for each object (`shared`)."""
 
-    def _found(self, instance: Any) -> T:
+    def _compute(self, instance: Any) -> T:
         if current() is None:
             return self._work(instance)
         name = f"{self._name} in the making"
@@ -495,16 +495,16 @@ class built(cached[T]):
 
 #: The number of Python objects (values, texts) processed between two checks: ten or twenty
 #: milliseconds.
-PIECE: Final = 1 << 13
+CHUNK: Final = 1 << 13
 #: The number of rows of columns for the same.
 ROWS: Final = 1 << 17
 #: The largest length of a `scratch` array in memory.
-_HELD: Final = 1 << 20
+_MAX_SCRATCH: Final = 1 << 20
 #: Up to this many rows, one `lexsort` is faster than several counting sorts.
-_LEAST: Final = 64
+_MAX_LEXSORT: Final = 64
 
 
-def pieces(items: Any, size: int = PIECE) -> Iterator[Any]:
+def pieces(items: Any, size: int = CHUNK) -> Iterator[Any]:
     """Yield a list or an array in slices, with a check of the deadline before each."""
     if current() is None or len(items) <= size:
         yield items
@@ -521,7 +521,7 @@ def slices(length: int, size: int = ROWS) -> Iterator[slice]:
 
 def scratch(length: int, dtype: Any) -> NDArray[Any]:
     """Return an array of zeros to work in; a long one is backed by an unnamed temporary file."""
-    if length <= _HELD:
+    if length <= _MAX_SCRATCH:
         return np.zeros(length, dtype)
     size = length * np.dtype(dtype).itemsize
     try:
@@ -533,7 +533,7 @@ def scratch(length: int, dtype: Any) -> NDArray[Any]:
         return np.zeros(length, dtype)
 
 
-def watched(items: Iterable[T], size: int = PIECE) -> Iterable[T]:
+def watched(items: Iterable[T], size: int = CHUNK) -> Iterable[T]:
     """Return the same items, with a check of the deadline every `size` items."""
     return items if current() is None else chain.from_iterable(_some(iter(items), size))
 
@@ -552,11 +552,11 @@ def places_in_order(count: int, key: Callable[[int], Any], *, reverse: bool = Fa
 
     Many positions are distributed over buckets by a sample of their keys, and each bucket is sorted separately.
     """
-    if current() is None or count <= 2 * PIECE:
+    if current() is None or count <= 2 * CHUNK:
         return sorted(range(count), key=key, reverse=reverse)
     keys = list(map(key, watched(range(count))))
     # Thirty-two keys of each bucket determine its begin well enough.
-    sample = sorted(keys[:: PIECE // 32])
+    sample = sorted(keys[:: CHUNK // 32])
     check()
     pivots = sample[32::32]
     buckets: list[list[int]] = [[] for _ in range(len(pivots) + 1)]
@@ -598,7 +598,7 @@ def in_order(marks: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     >>> in_order([np.array([2, 0, 2, 1])]).tolist(), in_order([np.array([7, 7, 7]), np.array([3, -1, 3])]).tolist()
     ([1, 3, 0, 2], [1, 0, 2])
     """
-    if len(marks[0]) <= _LEAST:
+    if len(marks[0]) <= _MAX_LEXSORT:
         return np.lexsort(marks[::-1])
     order: NDArray[np.int64] | None = None
     for index in reversed(range(len(marks))):
@@ -608,12 +608,12 @@ def in_order(marks: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
             continue
         if order is None and (mark[1:] >= mark[:-1]).all():
             continue
-        offsets = _above(mark, low, high)
+        offsets = _from_lowest(mark, low, high)
         # The lowest bits of floats are often 0.
         used = int(np.bitwise_or.reduce(offsets)) if high - low >= 1 << 32 else high - low
         low_bit = (used & -used).bit_length() - 1 if high - low >= 1 << 32 else 0
         if 16 < used.bit_length() - low_bit <= 63 - len(mark).bit_length():
-            within = _order_beside(offsets >> low_bit if low_bit else offsets, order)
+            within = _order_with(offsets >> low_bit if low_bit else offsets, order)
             order = within if order is None else order[within]
             continue
         for shift in range(low_bit, used.bit_length(), 16):
@@ -622,7 +622,7 @@ def in_order(marks: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.arange(len(marks[0])) if order is None else order
 
 
-def _order_beside(above: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def _order_with(above: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[np.int64]:
     """Return the sorted positions of numbers, given an earlier order: each number is sorted together with its
     position in the lower bits.
     """
@@ -635,7 +635,7 @@ def _order_beside(above: NDArray[Any], order: NDArray[np.int64] | None) -> NDArr
     return combined
 
 
-def _above(mark: NDArray[Any], low: int, high: int) -> NDArray[Any]:
+def _from_lowest(mark: NDArray[Any], low: int, high: int) -> NDArray[Any]:
     """Return integers as unsigned offsets from the smallest."""
     if high - low < 1 << 31 and mark.dtype == np.int32:
         return (mark - np.int32(low)).view(np.uint32)

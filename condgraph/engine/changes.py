@@ -25,7 +25,7 @@ from condgraph.engine.values import Kind, text_of
 #: Receives the progress of a write on a server: the number of records, and their share of all (None: unknown).
 OnWritten = Callable[[int, float | None], None]
 #: Separates the name of a folder of tables, or of nested records, from that of a table in it.
-_WITHIN: Final = "/"
+_SEPARATOR: Final = "/"
 
 
 class OvertakenError(StoreBusyError):
@@ -91,10 +91,10 @@ def named_here(name: str, known: Iterable[Source]) -> list[str]:
     sources = list(known)
     named = next((source for source in sources if source.name == name), None)
     if named is not None:
-        parts = [source for source in sources if source.name.startswith(name + _WITHIN) and named.content]
+        parts = [source for source in sources if source.name.startswith(name + _SEPARATOR) and named.content]
         return [name, *(source.name for source in parts if (source.content, source.location) == (named.content, named.location))]
     # The tables of a folder share the fingerprint of the whole folder.
-    in_folder = [source for source in sources if source.name.startswith(name + _WITHIN) and name]
+    in_folder = [source for source in sources if source.name.startswith(name + _SEPARATOR) and name]
     folders = {(source.content, os.path.dirname(source.location)) for source in in_folder}
     if len(folders) == 1 and all(source.content and source.location for source in in_folder):
         return [source.name for source in in_folder]
@@ -110,7 +110,7 @@ def named_here(name: str, known: Iterable[Source]) -> list[str]:
 # Those that end before they start, and those whose times are texts or numbers.
 
 
-_KINDS = {Kind.TEXT: "a text", Kind.QUANTITY: "a number", Kind.ENTITY: "an entity"}
+_KIND_NAMES = {Kind.TEXT: "a text", Kind.QUANTITY: "a number", Kind.ENTITY: "an entity"}
 
 
 def untimely(snapshot: Snapshot, fresh: Collection[int] | None = None) -> Iterator[str]:
@@ -128,7 +128,7 @@ def untimely(snapshot: Snapshot, fresh: Collection[int] | None = None) -> Iterat
         offsets = get("qkey.offsets")
         places = get("qkey.items")[offsets[number] : offsets[number + 1]]
         kinds = get("q.kind")[places]
-        for kind, what in _KINDS.items():
+        for kind, what in _KIND_NAMES.items():
             affected = _of(snapshot, get("q.owner")[places[kinds == kind]], fresh)
             if len(affected):
                 subject = numbered(len(affected), "statement has", "statements have")

@@ -141,7 +141,7 @@ def _check(answer: Answered, evidence: Sequence[Evidence] | None, full: bool, gr
     records: Sequence[Evidence] = own if evidence is None else evidence
     missing, differing, notes = list[str](), list[str](), list[str]()
     if evidence is not None and evidence is not own:
-        foreign, lacking = _apart(records, own)
+        foreign, lacking = _differences(records, own)
         differing.extend(f"no evidence of this answer: {fact}" for fact in foreign)
         if lacking:
             notes.append(f"{lacking} of the {len(own)} statements of the answer's evidence are not among these")
@@ -225,21 +225,21 @@ def replay(answer: Answered, given: Sequence[Evidence], own: EvidenceList) -> Ru
 def shown(answer: Answered) -> tuple[list[Any], list[str], list[Any]]:
     """Return what a user sees: values with their types, texts, entities."""
     return (
-        [(type(value).__name__, _plain(value)) for value in answer.values],
+        [(type(value).__name__, _comparable(value)) for value in answer.values],
         # Which of several texts of a value is displayed depends on the order of statements.
         list(map(collapse, answer.plain_texts)),
-        [_plain(entity) for entity in answer.entities],
+        [_comparable(entity) for entity in answer.entities],
     )
 
 
-def _plain(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     if isinstance(value, tuple):
         # A row of a table, or what a cell of it lists.
-        return tuple(map(_plain, value))
+        return tuple(map(_comparable, value))
     if isinstance(value, dict):
-        return ("map", *((key, _plain(item)) for key, item in sorted(value.items())))
+        return ("map", *((key, _comparable(item)) for key, item in sorted(value.items())))
     if isinstance(value, list):
-        return tuple(map(_plain, value))
+        return tuple(map(_comparable, value))
     return (value.id, value.name) if isinstance(value, Entity) else value
 
 
@@ -272,7 +272,7 @@ def _words(part: Any) -> str:
     return value if isinstance(value, str) else text_of(value)
 
 
-def _apart(given: Sequence[Evidence], own: Sequence[Evidence]) -> tuple[list[Evidence], int]:
+def _differences(given: Sequence[Evidence], own: Sequence[Evidence]) -> tuple[list[Evidence], int]:
     """Return the records that are not evidence of the answer, and the number of its evidence that is missing."""
     remaining = Counter(map(repr, own))
     foreign = []

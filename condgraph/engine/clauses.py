@@ -13,11 +13,11 @@ from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import shortened
 from condgraph.engine.values import Quantity, Time, text_of
 
-_MOST: Final = 300
+_MAX_LENGTH: Final = 300
 #: Expressions that get parentheses within others.
 _COMPOUND: Final = (ex.And, ex.Or, ex.Xor, ex.Not, ex.IsNull, ex.Comparison, ex.Arithmetic, ex.TextTest, ex.In)
 #: The start and number of the slice into which a MATCH with an unknown label or type is lowered.
-_NOTHING: Final = (0, 0)
+_NO_ROWS: Final = (0, 0)
 
 
 def clause(node: Node, step: str) -> str | None:
@@ -28,9 +28,9 @@ def clause(node: Node, step: str) -> str | None:
     ('SKIP 10 LIMIT 5', None)
     """
     if isinstance(node, solutions.Filter):
-        return shortened(f"WHERE {expression(node.test)}", _MOST)
+        return shortened(f"WHERE {expression(node.test)}", _MAX_LENGTH)
     if isinstance(node, solutions.SliceRows):
-        if (node.start, node.number) == _NOTHING and step.endswith("MATCH"):
+        if (node.start, node.number) == _NO_ROWS and step.endswith("MATCH"):
             return "a label or relationship type that the graph does not have"
         return " ".join(
             [*([f"SKIP {node.start}"] if node.start else []), *([] if node.number is None else [f"LIMIT {node.number}"])]
@@ -40,18 +40,18 @@ def clause(node: Node, step: str) -> str | None:
             return "SKIP or LIMIT of a subquery"
         if not variable(node.variable):
             return "the rows of the procedure"
-        return shortened(f"UNWIND {expression(node.expression)} AS {variable(node.variable)}", _MOST)
+        return shortened(f"UNWIND {expression(node.expression)} AS {variable(node.variable)}", _MAX_LENGTH)
     if isinstance(node, solutions.Pattern):
-        parts = [*map(_part, node.statements), *map(_part, node.memberships)]
-        return shortened(f"the pattern {', '.join(parts)}", _MOST)
+        parts = [*map(_pattern_text, node.statements), *map(_pattern_text, node.memberships)]
+        return shortened(f"the pattern {', '.join(parts)}", _MAX_LENGTH)
     if isinstance(node, solutions.Path):
-        return shortened(f"the path {_path(node)}", _MOST)
+        return shortened(f"the path {_path(node)}", _MAX_LENGTH)
     if isinstance(node, solutions.EntityRows):
         return f"the nodes {_end(alg.Variable(node.variable))}"
     if isinstance(node, solutions.Join | solutions.SemiJoin):
         return "the rows before, joined with the pattern or subquery"
     if isinstance(node, solutions.Project):
-        return shortened(f"the columns {', '.join(quoted(variable(new) or '_') for new, _ in node.names)}", _MOST)
+        return shortened(f"the columns {', '.join(quoted(variable(new) or '_') for new, _ in node.names)}", _MAX_LENGTH)
     return None
 
 
@@ -69,7 +69,7 @@ def lost(node: Node, before: Sequence[int]) -> str | None:
     if isinstance(node, solutions.Filter):
         return f"it is true of none of {rows}"
     if isinstance(node, solutions.SliceRows):
-        if (node.start, node.number) == _NOTHING:
+        if (node.start, node.number) == _NO_ROWS:
             return "it leaves no row"
         return f"{rows} {'is' if before[0] == 1 else 'are'} before it"
     if isinstance(node, solutions.Unwind):
@@ -100,7 +100,7 @@ def _types(predicates: Any) -> str:
     return ":" + "|".join(map(quoted, predicates)) if isinstance(predicates, tuple) else ""
 
 
-def _part(part: solutions.StatementPattern | solutions.MembershipPattern) -> str:
+def _pattern_text(part: solutions.StatementPattern | solutions.MembershipPattern) -> str:
     if isinstance(part, solutions.MembershipPattern):
         concepts = part.concept
         named = isinstance(concepts, alg.ByName)

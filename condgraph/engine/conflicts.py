@@ -51,11 +51,11 @@ _LEAST: Final = 10
 _NEARLY_ALL: Final = 0.95
 #: The largest number of conflicts that an answer lists, and of statements of its evidence that are examined.
 _SHOWN: Final = 5
-_MOST_LOOKED_AT: Final = 100_000
+_MAX_EXAMINED: Final = 100_000
 #: The largest number of conflicts that are counted for a warning.
-_MOST_COUNTED: Final = 100_000
+_MAX_COUNTED: Final = 100_000
 #: The largest number of subjects whose statements are fetched from a server to find contradictions.
-MOST_SUBJECTS: Final = 1_000
+MAX_SUBJECTS: Final = 1_000
 #: The qualifier of a statement's rank, and its values, best first; a statement without one is "normal".
 RANK: Final = "rank"
 RANKS: Final = ("preferred", "normal", "deprecated")
@@ -159,7 +159,7 @@ def compared(a: Entity | Value, b: Entity | Value) -> Comparison:
     if isinstance(a, str) and isinstance(b, str):
         return "different"
     if isinstance(a, str) or isinstance(b, str):
-        return _read(a, b) if isinstance(a, str) else _read(str(b), a)
+        return _compare_text(a, b) if isinstance(a, str) else _compare_text(str(b), a)
     # A number may be a year.
     quantity, time = (a, b) if isinstance(a, Quantity) else (b, a)
     if isinstance(quantity, Quantity) and isinstance(time, Time) and quantity.unit == NO_UNIT and isinstance(quantity.number, int):
@@ -171,7 +171,7 @@ def compared(a: Entity | Value, b: Entity | Value) -> Comparison:
     return "unclear"
 
 
-def _read(text: str, value: Any) -> Comparison:
+def _compare_text(text: str, value: Any) -> Comparison:
     """Compare a text with a value of another type."""
     try:
         parsed = parse_quantity(text) if isinstance(value, Quantity) else Time.parse(text)
@@ -276,20 +276,20 @@ class _Objects:
         attributes = numbers[self._split :] - np.int32(snapshot.relations)
         columns = [snapshot.arrays.get(f"att.{part}").take(attributes) for part, _ in PARTS]
         self.codes = np.concatenate([names, -changed(*columns).cumsum()])
-        self._read: dict[int, Entity | Value] = {}
+        self._decoded: dict[int, Entity | Value] = {}
         self._compared: dict[tuple[int, int], Comparison] = {}
 
     def _object(self, at: int) -> Any:
         code = int(self.codes[at])
-        if code not in self._read:
+        if code not in self._decoded:
             snapshot, number = self._snapshot, int(self._numbers[at])
             if at < self._split:
-                self._read[code] = snapshot.entity(int(snapshot.relation_object[number]))
+                self._decoded[code] = snapshot.entity(int(snapshot.relation_object[number]))
             else:
                 place = number - snapshot.relations
                 cells = {part: snapshot.arrays.get(f"att.{part}")[place : place + 1] for part, _ in PARTS}
-                self._read[code] = decode_values(cells, snapshot.texts.__getitem__, snapshot.ident)[0]  # type: ignore[assignment]
-        return self._read[code]
+                self._decoded[code] = decode_values(cells, snapshot.texts.__getitem__, snapshot.ident)[0]  # type: ignore[assignment]
+        return self._decoded[code]
 
     def compared(self, i: int, j: int) -> Comparison:
         """Return whether two of the objects agree."""
@@ -590,10 +590,10 @@ def notices(snapshot: Snapshot, evidence: Numbers, declared: Iterable[str], *, e
     chosen = np.isin(predicates, list(wanted))
     statements, predicates = statements[chosen], predicates[chosen]
     result = []
-    if len(statements) > _MOST_LOOKED_AT:
-        result.append(f"only {_MOST_LOOKED_AT:,} of {len(statements):,} statements were looked at for what contradicts them")
-        statements, predicates = statements[:_MOST_LOOKED_AT], predicates[:_MOST_LOOKED_AT]
-    shown, count, remaining = list[str](), 0, _MOST_COUNTED
+    if len(statements) > _MAX_EXAMINED:
+        result.append(f"only {_MAX_EXAMINED:,} of {len(statements):,} statements were looked at for what contradicts them")
+        statements, predicates = statements[:_MAX_EXAMINED], predicates[:_MAX_EXAMINED]
+    shown, count, remaining = list[str](), 0, _MAX_COUNTED
     for number, name in wanted.items():
         used = statements[predicates == number]
         if not len(used):
@@ -622,7 +622,7 @@ def notices(snapshot: Snapshot, evidence: Numbers, declared: Iterable[str], *, e
         at_least = "" if remaining > 0 else "at least "
         shown.append(f"{at_least}{count - len(shown):,} more conflicts; graph.conflicts() lists all")
     elif remaining <= 0:
-        shown.append(f"only {_MOST_COUNTED:,} conflicts of these subjects were looked at; graph.conflicts() lists all")
+        shown.append(f"only {_MAX_COUNTED:,} conflicts of these subjects were looked at; graph.conflicts() lists all")
     if decisions is not None and empty:
         words = numbered(decisions.left_out, "statement is", "statements are")
         shown.append(f"{words} not counted, as preferences decide against them; graph.conflicts() lists them")

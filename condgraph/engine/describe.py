@@ -30,7 +30,7 @@ def describe_test(condition: Condition) -> str:
 
 
 @cache
-def _names(kind: Any) -> tuple[str, ...]:
+def _field_names(kind: Any) -> tuple[str, ...]:
     """Return the names of an operator's fields."""
     return tuple(part.name for part in fields(kind))
 
@@ -44,11 +44,11 @@ def describe(node: Node) -> str:
         arrow = {("subject", "object"): "forward", ("object", "subject"): "backward"}.get((node.anchor, node.reach))
         words = [predicates, arrow or f"of the {node.reach}", *([] if node.family == "any" else [f"{node.family}s"])]
     elif isinstance(node, alg.Solutions):
-        words = [word for name in _names(kind) for word in _of_rows(getattr(node, name), name)]
+        words = [word for name in _field_names(kind) for word in _of_rows(getattr(node, name), name)]
     elif isinstance(node, alg.Table):
-        words = [word for name in _names(kind) for word in _of_table(getattr(node, name), name)]
+        words = [word for name in _field_names(kind) for word in _of_table(getattr(node, name), name)]
     else:
-        for name in _names(kind):
+        for name in _field_names(kind):
             words.extend(_words(getattr(node, name)) if name != "own" else ["own rows"] * node.own)  # type: ignore[attr-defined]
     source = getattr(node, "source", None)
     if source is not None and isinstance(node, alg.Scan):

@@ -27,12 +27,12 @@ Kind = Literal["entity", "concept", "value", "group", "answer"]
 
 #: The largest numbers of nodes, of statements examined, and of edges of one predicate at one node that are drawn
 #: separately (more are grouped); for schemas, of predicates between two kinds, and in all.
-MOST_NODES: Final = 40
-MOST_STATEMENTS: Final = 500
-MOST_ALIKE: Final = 5
-MOST_BETWEEN: Final = 12
-MOST_ARROWS: Final = 200
-_LONGEST: Final = 30
+MAX_NODES: Final = 40
+MAX_STATEMENTS: Final = 500
+MAX_UNGROUPED: Final = 5
+MAX_PARALLEL: Final = 12
+MAX_ARROWS: Final = 200
+_MAX_LABEL: Final = 30
 #: Sizes in pixels: of a letter, of a box beyond its text, and between boxes.
 _LETTER, _HEIGHT, _PADDING, _GAP, _LENGTH = 6.6, 24.0, 14.0, 22.0, 120.0
 #: The ratio of width to height of a component.
@@ -116,7 +116,7 @@ class _DrawingBuilder:
     def box(self, key: Any, text: str, kind: Kind) -> int | None:
         """Return the number of a node, added if it is new; None if the drawing is full."""
         if key not in self.numbers:
-            if len(self.boxes) >= MOST_NODES:
+            if len(self.boxes) >= MAX_NODES:
                 return None
             self.numbers[key] = len(self.boxes)
             self.boxes.append(Box(text, kind))
@@ -135,7 +135,7 @@ def of_statements(evidence: Sequence[Evidence], answers: Iterable[str] = (), tit
     values, to highlight. More than `MOST_ALIKE` edges of one predicate at a node that lead to nothing else are one
     edge to a group.
     """
-    statements = list(islice(evidence, MOST_STATEMENTS))
+    statements = list(islice(evidence, MAX_STATEMENTS))
     highlighted = set(answers)
     ends = [(record, _key(record.subject), _key(record.object, record)) for record in statements]
     degree = Counter(key for _, start, end in ends for key in {start, end})
@@ -143,14 +143,14 @@ def of_statements(evidence: Sequence[Evidence], answers: Iterable[str] = (), tit
         (key, record.predicate, key == start)
         for record, start, end in ends
         for key in (start, end)
-        if degree[_other(key, start, end)] == 1
+        if degree[_other_end(key, start, end)] == 1
     )
     groups: dict[Any, list[Evidence]] = {}
     single: list[tuple[Evidence, Any, Any]] = []
     for statement, start, end in ends:
         for key in (start, end):
             group_key = (key, statement.predicate, key == start)
-            if degree[_other(key, start, end)] == 1 and similar[group_key] > MOST_ALIKE and degree[key] > 1:
+            if degree[_other_end(key, start, end)] == 1 and similar[group_key] > MAX_UNGROUPED and degree[key] > 1:
                 groups.setdefault(group_key, []).append(statement)
                 break
         else:
@@ -185,7 +185,7 @@ def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
     builder, between = _DrawingBuilder(), Counter[tuple[str, str]]()
     for start, text, end, below in edges:
         between[start, end] += 1
-        if between[start, end] > MOST_BETWEEN or len(builder.arrows) == MOST_ARROWS:
+        if between[start, end] > MAX_PARALLEL or len(builder.arrows) == MAX_ARROWS:
             builder.left_out += 1
             continue
         builder.arrow(builder.box(start, start, "concept"), builder.box(end, end, "concept"), text, below)
@@ -219,7 +219,7 @@ def _key(value: Any, of: Evidence | None = None) -> Any:
     return ("value", of.subject.id if of is not None else "", text_of(value))
 
 
-def _other(key: Any, start: Any, end: Any) -> Any:
+def _other_end(key: Any, start: Any, end: Any) -> Any:
     return end if key == start else start
 
 
@@ -230,7 +230,7 @@ def _layout(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Points:
     """Return the centres of boxes of these sizes (shape (n, 2)): each component laid out separately, the components
     in rows.
     """
-    place, part = np.zeros((len(sizes), 2)), _parts(len(sizes), pairs)
+    place, part = np.zeros((len(sizes), 2)), _components(len(sizes), pairs)
     corners = []
     for number in range(int(part.max(initial=-1)) + 1):
         members = np.flatnonzero(part == number)
@@ -250,7 +250,7 @@ def _layout(sizes: Points, pairs: NDArray[np.int64], lengths: Points) -> Points:
     return place
 
 
-def _parts(n: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+def _components(n: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the number of each node's connected component."""
     component = np.arange(n)
     while True:
@@ -326,7 +326,7 @@ def _distances(n: int, pairs: NDArray[np.int64], lengths: Points) -> Points:
 # -- as SVG ------------------------------------------------------------------------------------------
 
 
-def _cut(text: str, most: int = _LONGEST) -> str:
+def _shortened_label(text: str, most: int = _MAX_LABEL) -> str:
     collapsed = " ".join(text.split())
     return collapsed if len(collapsed) <= most else collapsed[: most - 1] + "…"
 
@@ -336,7 +336,7 @@ def _width(text: str) -> float:
 
 
 def _svg(drawing: Drawing) -> str:
-    labels = [_cut(box.text) for box in drawing.boxes]
+    labels = [_shortened_label(box.text) for box in drawing.boxes]
     sizes = np.array([[_width(label) + _PADDING, _HEIGHT] for label in labels]).reshape(-1, 2)
     pairs = np.array([(arrow.start, arrow.end) for arrow in drawing.arrows], np.int64).reshape(-1, 2)
     # Leave room for the text of an edge between two boxes.
@@ -389,7 +389,7 @@ def _svg(drawing: Drawing) -> str:
 
 
 def _lines(arrow: Arrow) -> list[str]:
-    return [_cut(arrow.text), *([_cut(arrow.below, _LONGEST + 14)] if arrow.below else [])]
+    return [_shortened_label(arrow.text), *([_shortened_label(arrow.below, _MAX_LABEL + 14)] if arrow.below else [])]
 
 
 def _wide(arrow: Arrow) -> float:

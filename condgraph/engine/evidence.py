@@ -138,7 +138,7 @@ class EvidenceList(Sequence[Evidence]):
             (record.subject.name, record.predicate, shown(record.object),
              "; ".join(f"{key}: {shown(value)}" for key, value in record.qualifiers),
              "; ".join(place_text(source, row) for source, row in record.sources))
-            for record in islice(self, html.MOST_ROWS)
+            for record in islice(self, html.MAX_ROWS)
         ]  # fmt: skip
         columns = ("subject", "predicate", "object", "qualifiers", "source")
         parts = [of_statements(self).svg, html.table("statements", columns, rows, len(self) - len(rows))] if rows else []
@@ -207,7 +207,7 @@ class EvidenceList(Sequence[Evidence]):
         if self._searched is None:
             results = () if self._counter is None else counted(self.looks, self._counter, timeout)
             # Ties are broken by the counts, so that the order is the same on every store.
-            order = sorted(range(len(results)), key=lambda index: (_ORDER.index(results[index].what), _alike(results[index])))
+            order = sorted(range(len(results)), key=lambda index: (_ORDER.index(results[index].what), _sort_key(results[index])))
             self.looks = [self.looks[index] for index in order]
             self._searched = tuple(results[index] for index in order)
         return self._searched
@@ -239,7 +239,7 @@ class EvidenceList(Sequence[Evidence]):
 _ORDER: Final = ("statements", "members", "entities", "rows")
 
 
-def _alike(one: Searched) -> tuple[Any, ...]:
+def _sort_key(one: Searched) -> tuple[Any, ...]:
     return one.names, one.direction, one.source or "", -1 if one.start is None else one.start, one.number
 
 

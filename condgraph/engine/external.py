@@ -98,7 +98,7 @@ def takes_call(function: LlmFunction) -> bool:
     return len(needed) == 1 or (not needed and len(positional) == 1)
 
 
-def _named(function: LlmFunction) -> Callable[[LlmFunction], LlmFunction]:
+def _like(function: LlmFunction) -> Callable[[LlmFunction], LlmFunction]:
     """Return a decorator that copies the signature of the wrapped function."""
     from functools import update_wrapper
 
@@ -111,7 +111,7 @@ def remembering(function: LlmFunction) -> LlmFunction:
     """
     results: dict[str, list[Any]] = {}
 
-    @_named(function)
+    @_like(function)
     def ask(*arguments: Any) -> list[Any]:
         key = repr(arguments)
         if key not in results:
@@ -170,7 +170,7 @@ def on_loop(function: LlmFunction, loop: Any, cancelled: Event) -> LlmFunction:
     if not inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(type(function).__call__):
         return function
 
-    @_named(function)
+    @_like(function)
     def call(*arguments: Any) -> Any:
         future = asyncio.run_coroutine_threadsafe(function(*arguments), loop)
         while True:

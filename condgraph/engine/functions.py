@@ -64,22 +64,22 @@ def _times(a: values.Time, b: values.Time, operator: str) -> bool:
     return bool(OPERATORS[operator]((a.start, a.end), (b.start, b.end)))
 
 
-def _best(operand: operands.Operand, operator: str, what: str) -> operands.Operand:
+def _competitor(operand: operands.Operand, operator: str, what: str) -> operands.Operand:
     """Return the value that competes if a side has several: the largest for `>`, the smallest for `<`."""
     if len(set(watched(operand.texts))) < 2 or operator in ("=", "!="):
         return operand
     pairs = dict(watched(zip(operand.texts, operand.values, strict=True)))
     best: operands.Operand | None = None
-    for text, value in watched(pairs.items(), _FEW):
+    for text, value in watched(pairs.items(), _STEP):
         candidate = operands.Operand([value], [text], operand.remarks)
-        if best is None or compared(*_sides([candidate, best], what), ">" if operator in (">", ">=") else "<", what):
+        if best is None or compared(*_comparable([candidate, best], what), ">" if operator in (">", ">=") else "<", what):
             best = candidate
     assert best is not None
     operand.remarks.append(f"{what}: of {len(pairs)} values {best.texts[0]!r} competes")
     return best
 
 
-def _sides(arguments: Sequence[operands.Operand], what: str) -> tuple[Any, Any]:
+def _comparable(arguments: Sequence[operands.Operand], what: str) -> tuple[Any, Any]:
     """Return two values to compare: as they are, or as the numbers in their texts if only that makes them comparable."""
     left, right = arguments[0].one(what), arguments[1].one(what)
     numeric = [operands.measure_of(value) is not None for value in (left, right)]
@@ -94,7 +94,7 @@ def compare(arguments: Sequence[operands.Operand], options: operands.Options) ->
     a truth value, or one of two words.
     """
     operator = options.get("operator", ">")
-    left, right = _sides([_best(argument, operator, "compare") for argument in arguments[:2]], "compare")
+    left, right = _comparable([_competitor(argument, operator, "compare") for argument in arguments[:2]], "compare")
     mode = options.get("mode", "winner")
     if mode == "truth":
         return [compared(left, right, operator, "compare")]
@@ -112,14 +112,14 @@ def compare(arguments: Sequence[operands.Operand], options: operands.Options) ->
 
 
 #: The largest number of pairs of values that are compared.
-MOST_PAIRS: Final = 250_000
+MAX_PAIRS: Final = 250_000
 #: The number of comparisons between two checks of the deadline.
-_FEW: Final = 1 << 10
+_STEP: Final = 1 << 10
 
 
 def _check_size(arguments: Sequence[operands.Operand], what: str) -> None:
     """Raise `Inapplicable` if too many pairs of values would be compared."""
-    if len(arguments[0]) * len(arguments[1]) > MOST_PAIRS:
+    if len(arguments[0]) * len(arguments[1]) > MAX_PAIRS:
         sizes = f"{len(arguments[0])} values with {len(arguments[1])}"
         raise operands.Inapplicable(f"{what} would compare {sizes} one by one; max, min, count or set_intersection of them do not")
 
@@ -140,12 +140,12 @@ def _any(arguments: Sequence[operands.Operand], operator: str) -> bool:
         return True
     _check_size(arguments, operator)
     for left, text in zip(arguments[0].values, arguments[0].texts, strict=True):
-        for right, right_text in watched(zip(arguments[1].values, arguments[1].texts, strict=True), _FEW):
+        for right, right_text in watched(zip(arguments[1].values, arguments[1].texts, strict=True), _STEP):
             pair = [
                 operands.Operand([left], [text], arguments[0].remarks),
                 operands.Operand([right], [right_text], arguments[1].remarks),
             ]
-            left_value, right_value = _sides(pair, operator) if operator != "=" else (left, right)
+            left_value, right_value = _comparable(pair, operator) if operator != "=" else (left, right)
             if compared(left_value, right_value, operator, operator):
                 if operator == "=":
                     _note_case(left, right, arguments[0], "=")
@@ -184,7 +184,7 @@ def is_in(arguments: Sequence[operands.Operand], options: operands.Options) -> l
     if left_texts <= right_texts or right_texts <= left_texts:
         return [True]
     _check_size(arguments, "is_in")
-    return [_subset(left, right) or _subset(right, left) or _within(left, right) or _within(right, left)]
+    return [_subset(left, right) or _subset(right, left) or _contains(left, right) or _contains(right, left)]
 
 
 def _subset(left: operands.Operand, right: operands.Operand) -> bool:
@@ -193,15 +193,15 @@ def _subset(left: operands.Operand, right: operands.Operand) -> bool:
         text in right_texts
         or any(
             compared(left_value, right_value, "=", "=") and _note_case(left_value, right_value, left, "=")
-            for right_value in watched(right.values, _FEW)
+            for right_value in watched(right.values, _STEP)
         )
         for left_value, text in zip(left.values, left.texts, strict=True)
     )
 
 
-def _within(left: operands.Operand, right: operands.Operand) -> bool:
+def _contains(left: operands.Operand, right: operands.Operand) -> bool:
     return all(
-        any(left_text.casefold() in right_text.casefold() for right_text in watched(right.texts, _FEW)) for left_text in left.texts
+        any(left_text.casefold() in right_text.casefold() for right_text in watched(right.texts, _STEP)) for left_text in left.texts
     )
 
 
@@ -222,7 +222,7 @@ def truth(operand: operands.Operand) -> bool:
 # Differences and durations of times; sums, products, percentages and rounding of numbers with units.
 
 
-def _plain_measure(operand: operands.Operand, what: str) -> values.Quantity:
+def _measured_number(operand: operands.Operand, what: str) -> values.Quantity:
     return _number(operand.measure(what), operand, what)
 
 
@@ -246,7 +246,7 @@ def _of_years(value: values.Time, other: values.Quantity, what: str) -> None:
 def _each(operand: operands.Operand, what: str) -> list[values.Quantity]:
     """Return every value as a number, repeats included."""
     pairs = watched(zip(operand.values, operand.texts, strict=True), 1 << 11)
-    return [_plain_measure(operands.Operand([value], [text], operand.remarks), what) for value, text in pairs]
+    return [_measured_number(operands.Operand([value], [text], operand.remarks), what) for value, text in pairs]
 
 
 def difference(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
@@ -383,7 +383,7 @@ def multiply(arguments: Sequence[operands.Operand], options: operands.Options) -
     """Return the product of the operands; a percentage times a quantity is a part of it."""
     product, with_unit = Fraction(1), values.Quantity(1)
     for operand in arguments:
-        measure = _plain_measure(operand, "multiply")
+        measure = _measured_number(operand, "multiply")
         unit_and_divisor = operands.unit_of_product(with_unit.unit, measure.unit)
         if unit_and_divisor is None:
             raise operands.Inapplicable(f"multiply: {with_unit} and {measure} both have a unit")
@@ -396,7 +396,7 @@ def multiply(arguments: Sequence[operands.Operand], options: operands.Options) -
 
 def divide(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
     """Return the first divided by the second; equal units cancel out."""
-    a, b = (_plain_measure(operand, "divide") for operand in arguments)
+    a, b = (_measured_number(operand, "divide") for operand in arguments)
     if not b.number:
         raise operands.Inapplicable("division by zero has no result")
     unit = a.unit
@@ -411,7 +411,7 @@ def divide(arguments: Sequence[operands.Operand], options: operands.Options) -> 
 
 def remainder(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
     """Return the remainder of the first after division by the second."""
-    a, b = (_plain_measure(operand, "%") for operand in arguments)
+    a, b = (_measured_number(operand, "%") for operand in arguments)
     if not b.number:
         raise operands.Inapplicable("division by zero has no result")
     a, b, unit = operands.alike(a, b, "%")
@@ -420,7 +420,7 @@ def remainder(arguments: Sequence[operands.Operand], options: operands.Options) 
 
 def percentage(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:
     """Return the first as a percentage of the second."""
-    a, b = (_plain_measure(operand, "percentage") for operand in arguments)
+    a, b = (_measured_number(operand, "percentage") for operand in arguments)
     if not b.number:
         raise operands.Inapplicable("a percentage of zero has no result")
     try:
@@ -445,7 +445,7 @@ def rounded(arguments: Sequence[operands.Operand], options: operands.Options) ->
     if not _DIGITS(digits_text):
         raise operands.Inapplicable(f"round: {shortened(digits_text, 40)!r} is no number of digits")
     # No number has more digits than `MOST_DIGITS`.
-    digits = max(-values.MOST_DIGITS, min(int(digits_text), values.MOST_DIGITS))
+    digits = max(-values.MAX_DIGITS, min(int(digits_text), values.MAX_DIGITS))
     results = []
     for measure in watched(_each(arguments[0], "round")):
         # Python rounds fractions half to even, also to tens and hundreds (negative digits).

@@ -11,7 +11,7 @@ from typing import Final
 from condgraph.engine.errors import LONGEST_MESSAGE
 
 #: The largest number of rows that a notebook shows, and of characters in a cell.
-MOST_ROWS: Final = 20
+MAX_ROWS: Final = 20
 LONGEST_CELL: Final = 200
 #: As in `html.escape`, without importing all named characters.
 _ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
@@ -43,9 +43,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], mor
 
 def page(title: str, parts: Iterable[str] = (), notes: Sequence[str] = (), warnings: Sequence[str] = ()) -> str:
     """Return a title, the parts below it, notes, and the first warnings."""
-    shown = [*notes, *(f"warning: {warning}" for warning in warnings[:MOST_ROWS])]
-    if len(warnings) > MOST_ROWS:
-        shown.append(f"and {len(warnings) - MOST_ROWS:,} more warnings")
+    shown = [*notes, *(f"warning: {warning}" for warning in warnings[:MAX_ROWS])]
+    if len(warnings) > MAX_ROWS:
+        shown.append(f"and {len(warnings) - MAX_ROWS:,} more warnings")
     # Warnings are already cut by `errors.shortened`.
     note_lines = "".join(f"<div><i>{escaped(note, 2 * LONGEST_MESSAGE)}</i></div>" for note in shown)
     return f"<div><div>{escaped(title)}</div>{''.join(parts)}{note_lines}</div>"

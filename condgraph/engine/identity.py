@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import PIECE, scratch, slices
+from condgraph.engine.bounds import CHUNK, scratch, slices
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ Hashes = NDArray[np.uint64]
 def statement_ids(snapshot: Snapshot) -> NDArray[np.int64]:
     """Return the identity of every statement of a snapshot, in the order of their numbers (a `bounds.scratch` array)."""
     texts = text_hashes(snapshot)
-    return _statement_hashes(snapshot, texts, _taken(texts, snapshot.entity_id)).view(np.int64)
+    return _statement_hashes(snapshot, texts, _take(texts, snapshot.entity_id)).view(np.int64)
 
 
 def _statement_hashes(snapshot: Snapshot, texts: Hashes, ids: Hashes) -> Hashes:
     get, first = snapshot.arrays.get, snapshot.relations
-    predicates = _taken(texts, get("pred.text"))
+    predicates = _take(texts, get("pred.text"))
     owners, keys = get("q.owner"), get("q.key")
     hashes: Hashes = scratch(snapshot.statements, np.uint64)
     for part in slices(snapshot.statements):
@@ -61,7 +61,7 @@ def content_digest(snapshot: Snapshot) -> str:
     content has equal hashes, however it was built.
     """
     get, texts = snapshot.arrays.get, text_hashes(snapshot)
-    ids, sources = _taken(texts, snapshot.entity_id), _taken(texts, get("src.name"))
+    ids, sources = _take(texts, snapshot.entity_id), _take(texts, get("src.name"))
     sids, first, raws = _statement_hashes(snapshot, texts, ids), snapshot.relations, get("att.raw")
     digest = blake2b(digest_size=12)
 
@@ -122,13 +122,13 @@ def text_hashes(snapshot: Snapshot) -> Hashes:
     """Return one hash for each text of the pool."""
     pool = snapshot.texts
     hashes: Hashes = scratch(len(pool), np.uint64)
-    for part in slices(len(pool), PIECE):
+    for part in slices(len(pool), CHUNK):
         data = b"".join(blake2b(pool[number].encode(), digest_size=8).digest() for number in range(part.start, part.stop))
         hashes[part] = np.frombuffer(data, "<u8")
     return hashes
 
 
-def _taken(hashes: Hashes, numbers: Any) -> Hashes:
+def _take(hashes: Hashes, numbers: Any) -> Hashes:
     """Return the hashes of numbers."""
     result: Hashes = scratch(len(numbers), np.uint64)
     for part in slices(len(numbers)):

@@ -25,7 +25,7 @@ NAMESPACE: Final = "http://condgraph.example/"
 #: The prefix of the names of values.
 VALUE: Final = ".v/"
 #: The longest name of a value, in characters; a longer one is replaced by a hash.
-LONGEST: Final = 1000
+MAX_NAME: Final = 1000
 _WIKIDATA: Final = "http://www.wikidata.org/"
 #: Prefixes that need not be declared.
 PREFIXES: Final = {
@@ -125,7 +125,7 @@ def value_name(value: values.Value) -> str:
         name = f"t/{value.start}/{value.end}/{int(value.precision)}"
     else:
         return "u"
-    return name if len(name) <= LONGEST else f"h/{hashed(name)}"
+    return name if len(name) <= MAX_NAME else f"h/{hashed(name)}"
 
 
 def value_named(name: str) -> values.Value | None:
@@ -149,13 +149,13 @@ def value_named(name: str) -> values.Value | None:
     return unknown if name == "u" else None
 
 
-def _within(value: values.Time) -> bool:
+def _is_closed(value: values.Time) -> bool:
     return value.start > values.OPEN_START and value.end < values.UNKNOWN_END and value.end > value.start
 
 
 def year_of(value: values.Time) -> int | None:
     """Return the year that a time is in; None if it is in several, or has an open side."""
-    if not _within(value):
+    if not _is_closed(value):
         return None
     first = values.civil(value.start // values.DAY_SECONDS)[0]
     return first if values.civil((value.end - 1) // values.DAY_SECONDS)[0] == first else None
@@ -163,7 +163,7 @@ def year_of(value: values.Time) -> int | None:
 
 def date_of(value: values.Time) -> str | None:
     """Return the day that a time is in, as xsd:date; None if it is in several."""
-    if not _within(value) or value.start // values.DAY_SECONDS != (value.end - 1) // values.DAY_SECONDS:
+    if not _is_closed(value) or value.start // values.DAY_SECONDS != (value.end - 1) // values.DAY_SECONDS:
         return None
     year, month, day = values.civil(value.start // values.DAY_SECONDS)
     return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}"

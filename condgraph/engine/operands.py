@@ -68,7 +68,7 @@ Native: TypeAlias = Callable[[Sequence[Operand], Options], list[Any]]
 NUMBERS: Final = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII).findall
 
 
-_TOO_LARGE: Final = 10**values.MOST_DIGITS
+_TOO_LARGE: Final = 10**values.MAX_DIGITS
 DIGITS: Final = re.compile(r"\d", re.ASCII).search
 
 
@@ -84,8 +84,8 @@ def measure_of(value: Any) -> Measure | None:
 def number_in(text: str) -> values.Number:
     """Read a number with commas between thousands."""
     digits = text.replace(",", "").lstrip("+")
-    if len(digits) > values.MOST_DIGITS:
-        raise Inapplicable(f"a number of more than {values.MOST_DIGITS} digits is no number")
+    if len(digits) > values.MAX_DIGITS:
+        raise Inapplicable(f"a number of more than {values.MAX_DIGITS} digits is no number")
     return values.parse_number(digits)
 
 
@@ -101,7 +101,7 @@ def quotient(number: Fraction) -> values.Number:
 
 def _printable(number: Fraction) -> Fraction:
     if abs(number) >= _TOO_LARGE:
-        raise Inapplicable(f"the result has more than {values.MOST_DIGITS} digits")
+        raise Inapplicable(f"the result has more than {values.MAX_DIGITS} digits")
     return number
 
 

@@ -19,7 +19,7 @@ API = "api"
 #: Separates the fingerprint of the data from that of the options it was read with.
 PARTS = "+"
 #: Separates the fingerprints of additions to a source.
-ALSO = ","
+ADDITION = ","
 
 
 def check_source(known: Source, new: Source) -> None:
@@ -31,7 +31,7 @@ def check_source(known: Source, new: Source) -> None:
         return
     if known.format and new.format and (known.format == API) != (new.format == API):
         raise _error(known, new, f"{_place(new)} has the same name")
-    if new.content and ALSO in known.content and new.content in known.content.split(ALSO):
+    if new.content and ADDITION in known.content and new.content in known.content.split(ADDITION):
         # It is one of the additions to the known source.
         return
     if known.content and new.content and known.content != new.content:

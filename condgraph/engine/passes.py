@@ -32,25 +32,25 @@ def rewrite(plan: alg.Node, rule: Callable[[alg.Node], alg.Node]) -> alg.Node:
 
 def names(record: Any) -> tuple[str, ...]:
     """Return the fields of an operator or a condition, in order."""
-    result = _NAMES.get(type(record))
+    result = _FIELD_NAMES.get(type(record))
     if result is None:
-        result = _NAMES[type(record)] = tuple(part.name for part in fields(record))
+        result = _FIELD_NAMES[type(record)] = tuple(part.name for part in fields(record))
     return result
 
 
 #: Fields by type; bounded by the number of operators.
-_NAMES: dict[type[Any], tuple[str, ...]] = {}
+_FIELD_NAMES: dict[type[Any], tuple[str, ...]] = {}
 
 
 def rebuild(node: Any, done: dict[int, alg.Node]) -> Any:
     """Return the same record (an operator or a condition) with its inputs replaced."""
     values = [getattr(node, name) for name in names(node)]
-    new_values = [value if type(value) in _PLAIN else done.get(id(value)) or _replaced(value, done) for value in values]
+    new_values = [value if type(value) in _ATOMIC else done.get(id(value)) or _replaced(value, done) for value in values]
     return node if all(map(is_, new_values, values)) else type(node)(*new_values)
 
 
 #: Types of values that contain no operators. Testing for them first is faster than testing for operators.
-_PLAIN: Final = frozenset((str, int, bool, type(None)))
+_ATOMIC: Final = frozenset((str, int, bool, type(None)))
 
 
 def _replaced(value: Any, done: dict[int, alg.Node]) -> Any:

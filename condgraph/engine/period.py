@@ -15,9 +15,9 @@ from condgraph.engine.values import OPEN_END, OPEN_START, Precision, Time
 #: Accepted forms of a time: "1984", "1984-05-03", 1984, a Python date, or a `Time`.
 TimeLike: TypeAlias = str | int | date | Time
 #: The longest text that is read as a time, in characters.
-_LONGEST: Final = 100
+_MAX_LENGTH: Final = 100
 _ISO_MONTH: Final = re.compile(r"\d{4}-\d{2}", re.ASCII)
-_WRITTEN: Final = "a time is a year ('1984', '44 BC'), a month ('1984-05'), a day ('1984-05-03') or '1984-05-03T12:00:00'"
+_FORMS: Final = "a time is a year ('1984', '44 BC'), a month ('1984-05'), a day ('1984-05-03') or '1984-05-03T12:00:00'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +80,27 @@ def time_of(value: object, option: str) -> Time:
         return Time.day(value.year, value.month, value.day)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or len(value) > _LONGEST:
-        raise OptionError(f"{option}={_short(value)} is not a time", hint=_WRITTEN)
+    if not isinstance(value, str) or len(value) > _MAX_LENGTH:
+        raise OptionError(f"{option}={_short(value)} is not a time", hint=_FORMS)
     try:
         return Time.parse(value)
     except ValueError as error:
         # In tables 1984-85 means two years; in an option it is as likely a mistake.
         if _ISO_MONTH.fullmatch(value.strip()):
             years = f"between=({value.strip()[:4]!r}, ...)"
-            raise OptionError(f"{option}={value!r} is not a time: {error}", hint=f"{years} is several years; {_WRITTEN}") from None
+            raise OptionError(f"{option}={value!r} is not a time: {error}", hint=f"{years} is several years; {_FORMS}") from None
     readings = read_time(value.strip())
     if any(item.tag == "short" for item in readings):
-        raise OptionError(f"{option}={value!r} has a year of two digits", hint=f"write the year with four; {_WRITTEN}")
+        raise OptionError(f"{option}={value!r} has a year of two digits", hint=f"write the year with four; {_FORMS}")
     times = {item.value for item in readings if isinstance(item.value, Time)}
     if not times:
-        raise OptionError(f"{option}={value!r} is not a time", hint=_WRITTEN)
+        raise OptionError(f"{option}={value!r} is not a time", hint=_FORMS)
     if len(times) > 1:
         texts = [str(time) for time in sorted(times)]
-        raise OptionError(f"{option}={value!r} may be {' or '.join(texts)}", candidates=texts, hint=_WRITTEN)
+        raise OptionError(f"{option}={value!r} may be {' or '.join(texts)}", candidates=texts, hint=_FORMS)
     return times.pop()
 
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."

@@ -144,7 +144,7 @@ def _rows(node: alg.Rows, known: Mapping[int, RowShape]) -> RowShape:
     return result
 
 
-def _joined(node: alg.Join | alg.LeftJoin, known: Mapping[int, RowShape]) -> RowShape:
+def _join_shape(node: alg.Join | alg.LeftJoin, known: Mapping[int, RowShape]) -> RowShape:
     left, right = known[id(node.left)], known[id(node.right)]
     if isinstance(node, alg.LeftJoin) and node.condition is not None:
         raise _Unknown
@@ -185,7 +185,7 @@ def _union(node: alg.UnionAll, known: Mapping[int, RowShape]) -> RowShape:
     return result
 
 
-def _where(node: alg.WhereRows, known: Mapping[int, RowShape]) -> RowShape:
+def _where_shape(node: alg.WhereRows, known: Mapping[int, RowShape]) -> RowShape:
     result = dict(known[id(node.of)])
     bound = result[node.variable]
     if bound.sort not in ("entity", "value", "any"):
@@ -218,14 +218,14 @@ _RULES: Final[dict[str, Callable[[Any, Mapping[int, RowShape]], RowShape]]] = {
     "Path": _path,
     "EntityRows": lambda node, known: {node.variable: Bound("entity")},
     "Rows": _rows,
-    "Join": _joined,
-    "LeftJoin": _joined,
+    "Join": _join_shape,
+    "LeftJoin": _join_shape,
     "SemiJoin": _tested,
     "AntiJoin": _tested,
     "MarkJoin": _tested,
     "MinusRows": _tested,
     "UnionAll": _union,
-    "WhereRows": _where,
+    "WhereRows": _where_shape,
     "BoundRows": _bound,
     "Project": _project,
     "DistinctRows": lambda node, known: known[id(node.of)],
@@ -254,7 +254,7 @@ _LOOKING: Final = frozenset(
         *("path", "allen", "allen.possible", "allen.together", "days.least", "days.most"),
     ]
 )
-_PLAIN: Final = (
+_UNCHANGED: Final = (
     ex.Variable, ex.Constant, ex.And, ex.Or, ex.Xor, ex.Not, ex.IsNull, ex.Comparison, ex.Arithmetic, ex.Negative, ex.TextTest,
     ex.In, ex.ListOf, ex.Slice, ex.Case, ex.ListComprehension, ex.Quantified, ex.Reduce,
 )  # fmt: skip
@@ -265,7 +265,7 @@ def is_plain(expression: Any) -> bool:
     if not isinstance(expression, ex.Expression):
         return False
     return all(
-        isinstance(part, _PLAIN) or (isinstance(part, ex.Call) and part.name not in _LOOKING) for part in ex.walk(expression)
+        isinstance(part, _UNCHANGED) or (isinstance(part, ex.Call) and part.name not in _LOOKING) for part in ex.walk(expression)
     )
 
 

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 #: Separates source and number in the name of a row.
 BEFORE_ROW: Final = " row "
 #: The number of rows of a source that are examined.
-_LOOKED_AT: Final = 10_000
+_MAX_EXAMINED: Final = 10_000
 #: The largest mean length of the texts of such a column, in characters.
-_LONGEST: Final = 80
+_MAX_MEAN_LENGTH: Final = 80
 #: Headers of columns that name a row, if their texts are mostly present and mostly distinct.
-_NAMES: Final = ("name", "title", "label")
+_NAME_HEADERS: Final = ("name", "title", "label")
 
 
 def telling_columns(snapshot: Snapshot) -> dict[str, str]:
@@ -57,14 +57,14 @@ def telling_columns(snapshot: Snapshot) -> dict[str, str]:
             named[source] = name
     if not named:
         return {}
-    counts = np.bincount((keys >> 32)[(keys & 0xFFFFFFFF) <= _LOOKED_AT], minlength=int(sources[-1]) + 1)
+    counts = np.bincount((keys >> 32)[(keys & 0xFFFFFFFF) <= _MAX_EXAMINED], minlength=int(sources[-1]) + 1)
     subjects, offsets = get("att.s"), get("att.offsets")
     places, numbers, kinds, refs = get("ent.source"), get("ent.row"), get("att.kind"), get("att.ref")
     best: dict[int, tuple[tuple[bool, int], str]] = {}
     for predicate in range(len(offsets) - 1):
         low, high = offsets[predicate : predicate + 2].tolist()
         run_owners = subjects[low:high]
-        texts = (kinds[low:high] == Kind.TEXT) & (places.take(run_owners) >= 0) & (numbers.take(run_owners) <= _LOOKED_AT)
+        texts = (kinds[low:high] == Kind.TEXT) & (places.take(run_owners) >= 0) & (numbers.take(run_owners) <= _MAX_EXAMINED)
         if not texts.any():
             continue
         owners, text_numbers = places.take(run_owners[texts]), refs[low:high][texts]
@@ -76,9 +76,9 @@ def telling_columns(snapshot: Snapshot) -> dict[str, str]:
             different = np.unique(source_texts)
             if len(source_texts) * 2 < counts[source] or len(different) * 2 < len(source_texts):
                 continue
-            if sum(len(snapshot.texts[text]) for text in different.tolist()) > _LONGEST * len(different):
+            if sum(len(snapshot.texts[text]) for text in different.tolist()) > _MAX_MEAN_LENGTH * len(different):
                 continue
-            rank = column.casefold().endswith(_NAMES), len(different)
+            rank = column.casefold().endswith(_NAME_HEADERS), len(different)
             if source not in best or rank > best[source][0]:
                 best[source] = rank, column
     return {named[source]: column for source, (_, column) in sorted(best.items())}
@@ -102,9 +102,9 @@ Shown: TypeAlias = dict[str, dict[str, ShownKey]]
 
 #: Up to this many entities, an unknown name is compared with all names; for more, with its neighbours
 #: in sorted order.
-MOST_COMPARED: Final = 200_000
+MAX_COMPARED: Final = 200_000
 #: The number of neighbours on each side.
-AROUND: Final = 5_000
+NEARBY: Final = 5_000
 #: The number of rows of a table that are examined for keys.
 _KEYS_LOOKED_AT: Final = 20
 
@@ -134,7 +134,7 @@ def ids_of_key(key: str, tables: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(f"{stem}/{key}" for table in sorted(tables) for stem in (table, table.rpartition("/")[2])))
 
 
-def _has_key(snapshot: Snapshot, number: int) -> bool:
+def _is_keyed(snapshot: Snapshot, number: int) -> bool:
     """Return whether the id of a row ends in one of its cells, or in something other than its number."""
     row = snapshot.entity(number)
     key = row.id.rpartition("/")[2]
@@ -427,7 +427,7 @@ class Schema:
             source = self.sources.index(table)
             low, high = np.searchsorted(get("row.key"), [source << 32, (source + 1) << 32]).tolist()
             rows = get("row.entity")[np.unique(np.linspace(low, high - 1, _KEYS_LOOKED_AT).astype(np.int64))]
-            if all(_has_key(snapshot, number) for number in rows.tolist()):
+            if all(_is_keyed(snapshot, number) for number in rows.tolist()):
                 tables.add(table)
         return frozenset(tables)
 
@@ -490,16 +490,16 @@ class Schema:
         number = snapshot.identified(name)
         by_id = [snapshot.name(number)] if number >= 0 else []
         names = different(snapshot.entity_name)
-        if snapshot.entities > MOST_COMPARED:
+        if snapshot.entities > MAX_COMPARED:
             # Texts are sorted: compare the neighbours of the name and of its other spellings.
             positions = np.searchsorted(names, [snapshot.texts.rank(form) for form in beginnings(name)])
-            names = np.unique(np.concatenate([names[max(position - AROUND, 0) : position + AROUND] for position in positions]))
+            names = np.unique(np.concatenate([names[max(position - NEARBY, 0) : position + NEARBY] for position in positions]))
         return offered(name, by_id, snapshot.texts.take(names), most)
 
     def every_name(self) -> list[str]:
         """Return the names of all entities; empty if there are too many."""
         snapshot = self._snapshot
-        return [] if snapshot.entities > MOST_COMPARED else snapshot.texts.take(different(snapshot.entity_name))
+        return [] if snapshot.entities > MAX_COMPARED else snapshot.texts.take(different(snapshot.entity_name))
 
     def _used(self, offsets: str) -> tuple[str, ...]:
         numbers = np.flatnonzero(np.diff(self._snapshot.arrays.get(offsets)))

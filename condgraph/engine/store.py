@@ -148,12 +148,12 @@ class QueryStore(Protocol):
 
 
 #: The stores that are within `steady`, by identity, with the doubts to check at its end.
-_HELD: ContextVar[Mapping[int, list[str]]] = ContextVar("condgraph_held", default=MappingProxyType({}))
+_STEADY: ContextVar[Mapping[int, list[str]]] = ContextVar("condgraph_held", default=MappingProxyType({}))
 
 
 def held(store: object) -> list[str] | None:
     """Return the list of doubts to check when the outer call of `steady` ends; None outside of one."""
-    return _HELD.get().get(id(store))
+    return _STEADY.get().get(id(store))
 
 
 @contextmanager
@@ -162,11 +162,11 @@ def holding(store: object) -> Iterator[list[str]]:
     doubts.
     """
     doubts: list[str] = []
-    token = _HELD.set({**_HELD.get(), id(store): doubts})
+    token = _STEADY.set({**_STEADY.get(), id(store): doubts})
     try:
         yield doubts
     finally:
-        _HELD.reset(token)
+        _STEADY.reset(token)
 
 
 def plan_answer(store: Store | QueryStore, plan: Node, limit: int | None = None) -> Answer:

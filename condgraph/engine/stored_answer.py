@@ -18,7 +18,7 @@ from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute import Run
 from condgraph.engine.execute.evidence import trace_back
 from condgraph.engine.store import plan_answer
-from condgraph.engine.why_not import MOST_ENTITIES, folded
+from condgraph.engine.why_not import MAX_ENTITIES, folded
 
 if TYPE_CHECKING:
     from condgraph.engine.algebra import Node, Values
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from condgraph.engine.why_not import Lookup, Program, WhyNot
 
 #: Seconds for explaining an empty answer; at most a quarter of the answer's own timeout.
-MOST_EXPLAINING: Final = 30.0
+MAX_EXPLAINING: Final = 30.0
 #: The most names fetched along with a count, and the most statements fetched around entities.
-_MOST_NAMED: Final = 100
-_MOST_AROUND: Final = 1_000
+_MAX_NAMED: Final = 100
+_MAX_FETCHED: Final = 1_000
 #: In a large graph on a server, the number of names for which similar ones are looked up.
-_MOST_FOLDED: Final = 3
+_MAX_SIMILAR: Final = 3
 
 
 class ExplainedAnswer(Answer):
@@ -105,7 +105,7 @@ class StoredAnswer(ExplainedAnswer):
     @kept
     def evidence(self) -> EvidenceList:
         """The evidence of the answer: one further query, and one for the numbers of statements searched."""
-        return EvidenceList(trace_back(self._witness, self.plan), self.plan, self._counted)
+        return EvidenceList(trace_back(self._witness, self.plan), self.plan, self._count_results)
 
     def evidence_of(self, row: int) -> EvidenceList:
         """Return the evidence of one row of a table."""
@@ -120,7 +120,7 @@ class StoredAnswer(ExplainedAnswer):
         grid = plan_answer(self._store, plan)._grid()
         return labels_of_table(grid.values(), grid.cell_texts(), names)
 
-    def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+    def _count_results(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return self.recounted(nodes, timeout)
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
@@ -130,7 +130,7 @@ class StoredAnswer(ExplainedAnswer):
 
 
 def _explaining(timeout: float | None) -> float:
-    return MOST_EXPLAINING if timeout is None else min(MOST_EXPLAINING, timeout / 4)
+    return MAX_EXPLAINING if timeout is None else min(MAX_EXPLAINING, timeout / 4)
 
 
 def contradicted(answer: Answer, store: QueryStore, timeout: float | None) -> list[str]:
@@ -149,7 +149,7 @@ def contradicted(answer: Answer, store: QueryStore, timeout: float | None) -> li
 
 
 def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) -> list[str]:
-    from condgraph.engine.conflicts import MOST_SUBJECTS, notices, same_in, statements_of
+    from condgraph.engine.conflicts import MAX_SUBJECTS, notices, same_in, statements_of
 
     trail = answer.evidence.trail
     snapshot = trail.run.snapshot
@@ -157,11 +157,11 @@ def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) 
     owners = list(dict.fromkeys(watched(snapshot.subjects(statements).tolist())))
     if not owners:
         return []
-    subjects = ById(tuple(snapshot.ident(owner) for owner in owners[:MOST_SUBJECTS]))
+    subjects = ById(tuple(snapshot.ident(owner) for owner in owners[:MAX_SUBJECTS]))
     neighbourhood = store.witness(Objects(Scan(subjects, tuple(declared)))).snapshot
     result = notices(neighbourhood, same_in(neighbourhood, snapshot, statements), declared, empty=False)
-    if len(owners) > MOST_SUBJECTS:
-        result.append(f"only {MOST_SUBJECTS:,} of {len(owners):,} subjects were looked at for what contradicts the answer")
+    if len(owners) > MAX_SUBJECTS:
+        result.append(f"only {MAX_SUBJECTS:,} of {len(owners):,} subjects were looked at for what contradicts the answer")
     return result
 
 
@@ -176,14 +176,14 @@ class _StoreLookup:
     def __init__(self, store: QueryStore) -> None:
         self._store = store
         # Operators are identified by id(), so they must stay alive.
-        self._asked: list[Node] = []
+        self._pending: list[Node] = []
         self._sizes: dict[int, int] = {}
         # All texts of small results that the client computes.
         self._texts: dict[int, list[str]] = {}
         # All names of small results.
         self._names: dict[int, list[str]] = {}
         # Names by their folded form, and whether several entities share a name.
-        self._alike: dict[str, list[str]] | None = None
+        self._similar: dict[str, list[str]] | None = None
         self._several: dict[str, bool] = {}
 
     @property
@@ -200,8 +200,8 @@ class _StoreLookup:
     def _count(self, nodes: Sequence[Node]) -> None:
         # Statements count by their objects, which may be values.
         countable = [Objects(node) if isinstance(node, Facts) else node for node in nodes]
-        counts = self._store.sizes(countable, _MOST_NAMED, statements=True) if nodes else ()
-        self._asked += nodes
+        counts = self._store.sizes(countable, _MAX_NAMED, statements=True) if nodes else ()
+        self._pending += nodes
         sizes = self._sizes
         uncounted: list[Node] = []
         for node, size in zip(nodes, counts, strict=True):
@@ -213,7 +213,7 @@ class _StoreLookup:
                 self._names[id(node)] = list(size[1])
         for node in uncounted:
             needed = fields_of(node, node.facets.strict)
-            sizes[id(node)] = 0 if any(sizes.get(id(field)) == 0 for field in needed) else self._worked_out(node)
+            sizes[id(node)] = 0 if any(sizes.get(id(field)) == 0 for field in needed) else self._computed_count(node)
 
     def changed(self, program: Program, changes: Sequence[tuple[Node, Node]]) -> list[int]:
         return self.counts([program.changed(*change) for change in changes])
@@ -221,10 +221,10 @@ class _StoreLookup:
     def sample(self, program: Program, node: Node, fresh: Node, most: int) -> list[str]:
         return self.texts(program.changed(node, fresh), most)
 
-    def _worked_out(self, node: Node) -> int:
+    def _computed_count(self, node: Node) -> int:
         """Count the results of an operator that the client computes."""
         answer = plan_answer(self._store, node)
-        if len(answer.values) <= _MOST_NAMED:
+        if len(answer.values) <= _MAX_NAMED:
             self._texts[id(node)] = list(answer.plain_texts)
         return len(answer.values)
 
@@ -241,12 +241,12 @@ class _StoreLookup:
         return self.schema.nearest_entities(name)
 
     def predicates(self, of: Entities, most: int) -> dict[str, list[str]]:
-        lookup = self._around(of)
+        lookup = self._local_lookup(of)
         if lookup is not None:
             return lookup.predicates(of, most)
         return {way: self.texts(node, most) for way, node in around(of).items()}
 
-    def _around(self, of: Entities) -> Lookup | None:
+    def _local_lookup(self, of: Entities) -> Lookup | None:
         """Fetch the statements around entities that the program names, by one query; None if there may be many."""
         from condgraph.engine.why_lookup import local_lookup
 
@@ -254,8 +254,8 @@ class _StoreLookup:
         if fetch is None or not isinstance(of, ById | ByName):
             return None
         ids, names = (of.ids, ()) if isinstance(of, ById) else ((), of.names)
-        snapshot = fetch(ids, names, _MOST_AROUND, values=True)
-        return None if snapshot.statements >= _MOST_AROUND else local_lookup(Run(snapshot), lambda *_: [])
+        snapshot = fetch(ids, names, _MAX_FETCHED, values=True)
+        return None if snapshot.statements >= _MAX_FETCHED else local_lookup(Run(snapshot), lambda *_: [])
 
     def behind(self, plan: Node, facts: Facts) -> Facts | None:
         return None
@@ -263,12 +263,12 @@ class _StoreLookup:
     def alike(self, of: Entities) -> list[str]:
         names = self._names.get(id(of))
         if names is None:
-            names = self._names[id(of)] = self.texts(Names(of), MOST_ENTITIES)
-            self._asked.append(of)
+            names = self._names[id(of)] = self.texts(Names(of), MAX_ENTITIES)
+            self._pending.append(of)
         names = list(dict.fromkeys(watched(names)))
         first = names[: self.batch]
-        if names and self._alike is None:
-            self._alike, several = self._every_folded()
+        if names and self._similar is None:
+            self._similar, several = self._every_folded()
             self._several.update(several)
         if any(name not in self._several for name in first):
             # One query counts the entities of each of these names and of the other names the program led to.
@@ -278,9 +278,9 @@ class _StoreLookup:
             self._several.update((name, size is not None and size[0] > 1) for name, size in zip(unknown, counts, strict=True))
         matches = dict.fromkeys(name for name in first if self._several[name])
         own_names = set(names)
-        for name in names if self._alike else names[:_MOST_FOLDED]:
+        for name in names if self._similar else names[:_MAX_SIMILAR]:
             form = folded(name)
-            similar = self._alike.get(form, ()) if self._alike else self._near(name)
+            similar = self._similar.get(form, ()) if self._similar else self._similar_names(name)
             matches.update(dict.fromkeys(other for other in similar if other not in own_names and folded(other) == form))
         return list(matches)
 
@@ -298,6 +298,6 @@ class _StoreLookup:
             result = schema.kept["folded names"] = alike, several
         return result
 
-    def _near(self, name: str) -> list[str]:
+    def _similar_names(self, name: str) -> list[str]:
         """Return similar names from a large graph, which are looked up by prefix."""
         return [*self.near(name), *self.near(name.rpartition("/")[2].replace("_", " "))]

@@ -36,7 +36,7 @@ class StoredSchema:
     """
 
     def __init__(self, found: dict[str, Any], look: LookForShown | None = None) -> None:
-        self._look = look
+        self._lookup = look
         self.relations: tuple[str, ...] = tuple(found["relations"])
         self.attributes: tuple[str, ...] = tuple(found["attributes"])
         self.qualifiers: tuple[str, ...] = tuple(found["qualifiers"])
@@ -84,9 +84,9 @@ class StoredSchema:
         #: The tables whose rows have keys.
         self.keyed_tables: frozenset[str] = frozenset(found.get("keyed", ()))
         self._of: dict[str, list[int]] = found["predicates"]
-        self._attributes = {name: _kinds(kinds) for name, kinds in found["attributes"].items()}
-        self._qualifiers = {name: _kinds(kinds) for name, kinds in found["qualifiers"].items()}
-        self._on = {key: {name: _kinds(kinds) for name, kinds in owners.items()} for key, owners in found["on"].items()}
+        self._attributes = {name: _kind_map(kinds) for name, kinds in found["attributes"].items()}
+        self._qualifiers = {name: _kind_map(kinds) for name, kinds in found["qualifiers"].items()}
+        self._owners = {key: {name: _kind_map(kinds) for name, kinds in owners.items()} for key, owners in found["on"].items()}
         self._relations, self._concepts = frozenset(self.relations), frozenset(self.concepts)
 
     @property
@@ -149,7 +149,7 @@ class StoredSchema:
 
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
         """Return the types and units of a qualifier's values, on one predicate or on any."""
-        return self._qualifiers.get(key, {}) if predicate is None else self._on.get(key, {}).get(predicate, {})
+        return self._qualifiers.get(key, {}) if predicate is None else self._owners.get(key, {}).get(predicate, {})
 
     def several_values(self, name: str, *, qualifier: bool = False) -> bool | None:
         """Return whether some entity has several values of an attribute, or some statement of a qualifier; None if
@@ -161,13 +161,13 @@ class StoredSchema:
         """Return the values that change how other values of the same key are read, by subject, predicate and value,
         for some "attributes" or "qualifiers" (None: for all).
         """
-        if self._look is None:
+        if self._lookup is None:
             return places_in(self.shown[sort], keys)
         qualifier, result = sort == "qualifiers", list[list[Any]]()
         names = set(self.qualifiers if qualifier else self.attributes)
         for key in sorted(names if keys is None else names.intersection(keys)):
-            if not self._read_alone(key, qualifier):
-                result += self.leased((sort, key), partial(self._look, key, qualifier))
+            if not self._is_read_alone(key, qualifier):
+                result += self.leased((sort, key), partial(self._lookup, key, qualifier))
         return result
 
     def word_of(self, name: str) -> str:
@@ -185,7 +185,7 @@ class StoredSchema:
             leases[key] = end + max(LEASE, PAUSE * (end - begin)), result
         return leases[key][1]
 
-    def _read_alone(self, key: str, qualifier: bool) -> bool:
+    def _is_read_alone(self, key: str, qualifier: bool) -> bool:
         """Return whether the values of a key are certainly of types where no value changes how others are read."""
         return False
 
@@ -225,7 +225,7 @@ class StoredSchema:
         return tuple(self.sources[i] for i in self._of.get(predicate, ()))
 
 
-def _kinds(found: list[list[Any]]) -> Kinds:
+def _kind_map(found: list[list[Any]]) -> Kinds:
     return {(Kind(kind), unit): count for kind, unit, count in found}
 
 

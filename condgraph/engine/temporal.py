@@ -104,11 +104,11 @@ class Duration:
         """Build a duration from exact numbers: a fraction of a month becomes days, a fraction of a day becomes
         seconds.
         """
-        whole_months = _whole(months)
+        whole_months = _integral(months)
         days = days + (months - whole_months) * Fraction(_MONTH_SECONDS, DAY_SECONDS)
-        whole_days = _whole(days)
+        whole_days = _integral(days)
         seconds = seconds + (days - whole_days) * DAY_SECONDS
-        nanos = _whole(seconds * NANOS)
+        nanos = _integral(seconds * NANOS)
         return cls(whole_months, whole_days, *divmod(nanos, NANOS))
 
     @property
@@ -156,7 +156,7 @@ Temporal: TypeAlias = Time | LocalTime | ZonedTime | LocalDateTime | ZonedDateTi
 ORDERED: Final = frozenset((LocalTime, ZonedTime, LocalDateTime, ZonedDateTime))
 
 
-def _whole(number: Fraction | int) -> int:
+def _integral(number: Fraction | int) -> int:
     """Return the integral part."""
     return int(number)
 
@@ -169,7 +169,7 @@ def _split(number: int, by: int) -> tuple[int, int]:
 
 def _exact(number: Any) -> Fraction:
     if not abs(number) < math.inf:
-        raise _wrong(f"a duration has no part of {number}")
+        raise _literal_error(f"a duration has no part of {number}")
     return exact(number)
 
 
@@ -197,7 +197,7 @@ def _offset_text(offset: int) -> str:
     return f"{'-' if offset < 0 else '+'}{size // 3600:02d}:{size // 60 % 60:02d}{seconds}"
 
 
-def _wrong(what: str) -> LiteralError:
+def _literal_error(what: str) -> LiteralError:
     return LiteralError(shortened(what, 300))
 
 
@@ -208,7 +208,7 @@ def _day_number(year: int, month: int, day: int) -> int:
     try:
         return Time.day(year, month, day).start // DAY_SECONDS
     except ValueError as error:
-        raise _wrong(str(error)) from None
+        raise _literal_error(str(error)) from None
 
 
 def weekday_of(days: int) -> int:
@@ -227,7 +227,7 @@ def _of_week(year: int, week: int, weekday: int) -> int:
     first = _day_number(year, 1, 4)
     last = _week(_day_number(year, 12, 28))[1]
     if not 1 <= week <= last or not 1 <= weekday <= 7:
-        raise _wrong(f"there is no day {weekday} of week {week} in {year}")
+        raise _literal_error(f"there is no day {weekday} of week {week} in {year}")
     return first - weekday_of(first) + 1 + (week - 1) * 7 + weekday - 1
 
 
@@ -307,7 +307,7 @@ _DURATION_PARTS: Final[dict[str, Callable[[Duration], int]]] = {
     "nanosecondsofsecond": lambda d: d.nanos,
 }
 #: The least precision of times that have a part; otherwise the day.
-_LEAST: Final = {"year": Precision.YEAR, "quarter": Precision.MONTH, "month": Precision.MONTH}
+_MIN_PRECISION: Final = {"year": Precision.YEAR, "quarter": Precision.MONTH, "month": Precision.MONTH}
 
 
 def component(value: Any, name: str) -> Any:
@@ -322,7 +322,7 @@ def component(value: Any, name: str) -> Any:
             moment = value.start if key == "start" else value.end - 1
             return None if moment <= OPEN_START or (value.end >= UNKNOWN_END and key == "end") else day_of(moment // DAY_SECONDS)
         if key in _DATE_PARTS:
-            least = _LEAST.get(key, Precision.DAY)
+            least = _MIN_PRECISION.get(key, Precision.DAY)
             return _DATE_PARTS[key](value.start // DAY_SECONDS) if value.precision >= least else None
         part = _CLOCK_PARTS[key]
         return part(value.start % DAY_SECONDS * NANOS) if value.precision is Precision.SECOND else None
@@ -349,11 +349,11 @@ _OFFSET: Final = re.compile(r"([+-])(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?")
 def zone_info(name: str) -> ZoneInfo:
     """Return a time zone by its IANA name; raise `LiteralError` for an unknown one."""
     if len(name) > 60 or not re.fullmatch(r"[A-Za-z][\w+-]*(?:/[\w+-]+)*", name, re.ASCII):
-        raise _wrong(f"{name!r} is no time zone")
+        raise _literal_error(f"{name!r} is no time zone")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError):
-        raise _wrong(f"{name!r} is no time zone, or its data is not installed") from None
+        raise _literal_error(f"{name!r} is no time zone, or its data is not installed") from None
 
 
 def _offset_of(text: str) -> int | None:
@@ -365,7 +365,7 @@ def _offset_of(text: str) -> int | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
     if hours > 18 or minutes > 59 or seconds > 59:
-        raise _wrong(f"{text!r} is no offset of a time zone")
+        raise _literal_error(f"{text!r} is no offset of a time zone")
     size = hours * 3600 + minutes * 60 + seconds
     return -size if match[1] == "-" else size
 
@@ -427,7 +427,7 @@ _CLOCK_TEXT: Final = re.compile(
 def _date_of_text(text: str) -> int:
     match = _DATE_TEXT.fullmatch(text)
     if match is None:
-        raise _wrong(f"{text!r} is no date, such as 2015-07-21")
+        raise _literal_error(f"{text!r} is no date, such as 2015-07-21")
     part = match.groupdict()
     fields: dict[str, Any] = {
         "year": part["year"], "week": part["week"], "dayofweek": part["weekday"], "quarter": part["quarter"],
@@ -440,14 +440,14 @@ def _date_of_text(text: str) -> int:
 def _clock_of_text(text: str) -> tuple[int, str | None]:
     match = _CLOCK_TEXT.fullmatch(text)
     if match is None:
-        raise _wrong(f"{text!r} is no time of day, such as 21:40:32.142")
+        raise _literal_error(f"{text!r} is no time of day, such as 21:40:32.142")
     hour, minute, second = (
         int(match["hour"]),
         int(match["minute"] or match["minute2"] or 0),
         int(match["second"] or match["second2"] or 0),
     )
     if hour > 23 or minute > 59 or second > 59:
-        raise _wrong(f"{text!r} is no time of day")
+        raise _literal_error(f"{text!r} is no time of day")
     nanos = (hour * 3600 + minute * 60 + second) * NANOS + int((match["fraction"] or "0").ljust(9, "0"))
     return nanos, match["region"] or match["zone"]
 
@@ -459,7 +459,7 @@ _DURATION_TEXT: Final = re.compile(
     re.ASCII,
 )
 _DURATION_DATE: Final = re.compile(r"P(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2}(?:[.,]\d{1,9})?)")
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 
 
 def duration(value: Any) -> Duration:
@@ -469,14 +469,14 @@ def duration(value: Any) -> Duration:
     if isinstance(value, Mapping):
         return _duration_of(value)
     if not isinstance(value, str):
-        raise _wrong(f"a duration is made from a text or a map, not from {value!r}")
+        raise _literal_error(f"a duration is made from a text or a map, not from {value!r}")
     text = value.strip()
-    if len(text) <= _LONGEST and (dated := _DURATION_DATE.fullmatch(text)) is not None:
+    if len(text) <= _MAX_LENGTH and (dated := _DURATION_DATE.fullmatch(text)) is not None:
         names = ("years", "months", "days", "hours", "minutes", "seconds")
         return _duration_of({name: Decimal(part.replace(",", ".")) for name, part in zip(names, dated.groups(), strict=True)})
     parts = duration_parts(text)
     if parts is None:
-        raise _wrong(f"{value!r} is no duration, such as P1Y2M10DT2H30M")
+        raise _literal_error(f"{value!r} is no duration, such as P1Y2M10DT2H30M")
     return _duration_of(parts)
 
 
@@ -487,7 +487,7 @@ def duration_parts(text: str) -> dict[str, Decimal] | None:
     >>> duration_parts("-PT1H1.5M")
     {'hours': Decimal('-1'), 'minutes': Decimal('-1.5')}
     """
-    match = _DURATION_TEXT.fullmatch(text) if len(text) <= _LONGEST else None
+    match = _DURATION_TEXT.fullmatch(text) if len(text) <= _MAX_LENGTH else None
     if match is None or text[-1] in "PT":
         return None
     parts = {name: Decimal(part.replace(",", ".")) for name, part in match.groupdict().items() if part and name != "sign"}
@@ -507,9 +507,9 @@ def _duration_of(fields: Mapping[str, Any]) -> Duration:
     for name, value in fields.items():
         part = _DURATION_FIELDS.get(name.casefold())
         if part is None:
-            raise _wrong(f"a duration has no part {name!r}; it has {', '.join(_DURATION_FIELDS)}")
+            raise _literal_error(f"a duration has no part {name!r}; it has {', '.join(_DURATION_FIELDS)}")
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-            raise _wrong(f"the part {name!r} of a duration is a number, not {value!r}")
+            raise _literal_error(f"the part {name!r} of a duration is a number, not {value!r}")
         amount = _exact(value)
         months, days, seconds = months + amount * part[0], days + amount * part[1], seconds + amount * part[2]
     return Duration.of(months, days, seconds)
@@ -527,10 +527,10 @@ def _fields_of(value: Mapping[str, Any], known: frozenset[str], what: str) -> di
     fields = {name.casefold(): part for name, part in value.items()}
     for name in value:
         if name.casefold() not in known:
-            raise _wrong(f"{what} has no part {name!r}; it has {', '.join(sorted(known))}")
+            raise _literal_error(f"{what} has no part {name!r}; it has {', '.join(sorted(known))}")
     for name, part in fields.items():
         if name not in ("date", "time", "datetime", "timezone") and (isinstance(part, bool) or not isinstance(part, int)):
-            raise _wrong(f"the part {name!r} of {what} is an integer, not {part!r}")
+            raise _literal_error(f"the part {name!r} of {what} is an integer, not {part!r}")
     return fields
 
 
@@ -538,7 +538,7 @@ def _date_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
     """Return a day from fields with lower-case names; missing parts are taken from `base`."""
     year: int
     if base is None and "year" not in fields:
-        raise _wrong("a date needs at least a year")
+        raise _literal_error("a date needs at least a year")
     if "week" in fields or ("dayofweek" in fields and base is not None):
         known_year, known_week = (fields.get("year"), 1) if base is None else _week(base)
         weekday = fields.get("dayofweek", 1 if base is None else weekday_of(base))
@@ -547,17 +547,17 @@ def _date_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
     if "quarter" in fields or "dayofquarter" in fields:
         quarter = fields["quarter"] if "quarter" in fields else 1 if base is None else _DATE_PARTS["quarter"](base)
         if not 1 <= quarter <= 4:
-            raise _wrong(f"there is no quarter {quarter}")
+            raise _literal_error(f"there is no quarter {quarter}")
         day = fields["dayofquarter"] if "dayofquarter" in fields else 1 if base is None else _DATE_PARTS["dayofquarter"](base)
         first = _day_number(year, quarter * 3 - 2, 1)
         following = _day_number(year + quarter // 4, quarter % 4 * 3 + 1, 1)
         if not 1 <= day <= following - first:
-            raise _wrong(f"there is no day {day} of quarter {quarter} in {year}")
+            raise _literal_error(f"there is no day {day} of quarter {quarter} in {year}")
         return first + day - 1
     if "ordinalday" in fields:
         first, day = _day_number(year, 1, 1), fields["ordinalday"]
         if not 1 <= day <= _day_number(year + 1, 1, 1) - first:
-            raise _wrong(f"there is no day {day} in {year}")
+            raise _literal_error(f"there is no day {day} in {year}")
         return first + int(day) - 1
     known = (0, 1, 1) if base is None else civil(base)
     month = fields.get("month", known[1])
@@ -571,7 +571,7 @@ def _clock_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
     """Return the nanoseconds of a day from fields with lower-case names; missing parts are taken from `base`."""
     for name, limit in _LIMITS.items():
         if name in fields and not 0 <= fields[name] < limit:
-            raise _wrong(f"there is no {name} {fields[name]}")
+            raise _literal_error(f"there is no {name} {fields[name]}")
     known = base or 0
     seconds = sum(
         fields.get(name, _CLOCK_PARTS[name](known)) * size for name, size in (("hour", 3600), ("minute", 60), ("second", 1))
@@ -589,14 +589,14 @@ def _clock_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
 def _day_base(fields: Mapping[str, Any]) -> Any:
     base = fields.get("date", fields.get("datetime"))
     if base is not None and _day_part(base) is None:
-        raise _wrong(f"{base} has no date")
+        raise _literal_error(f"{base} has no date")
     return base
 
 
 def _clock_base(fields: Mapping[str, Any]) -> Any:
     base = fields.get("time", fields.get("datetime"))
     if base is not None and _clock_part(base) is None:
-        raise _wrong(f"{base} has no time of day")
+        raise _literal_error(f"{base} has no time of day")
     return base
 
 
@@ -609,7 +609,7 @@ def date(value: Any) -> Time:
         return day_of(_date_of_fields(fields, _day_part(_day_base(fields))))
     day = _day_part(value)
     if day is None:
-        raise _wrong(f"{value} has no date")
+        raise _literal_error(f"{value} has no date")
     return day_of(day)
 
 
@@ -622,7 +622,7 @@ def localtime(value: Any) -> LocalTime:
         return LocalTime(_clock_of_fields(fields, _clock_part(_clock_base(fields))))
     nanos = _clock_part(value)
     if nanos is None:
-        raise _wrong(f"{value} has no time of day")
+        raise _literal_error(f"{value} has no time of day")
     return LocalTime(nanos)
 
 
@@ -632,7 +632,7 @@ def time(value: Any) -> ZonedTime:
         nanos, zone = _clock_of_text(value.strip())
         offset = _offset_of(zone or "Z")
         if offset is None:
-            raise _wrong(f"the zone of the time {value!r} is no offset, such as +01:00")
+            raise _literal_error(f"the zone of the time {value!r} is no offset, such as +01:00")
         return ZonedTime(nanos, offset)
     if isinstance(value, Mapping):
         fields = _fields_of(value, _CLOCK_FIELDS | {"timezone"}, "a time")
@@ -640,7 +640,7 @@ def time(value: Any) -> ZonedTime:
         zoned = _offset_at(base, fields.get("timezone"))
         return ZonedTime(_clock_of_fields(fields, None if base is None else zoned.nanos), zoned.offset)
     if _clock_part(value) is None:
-        raise _wrong(f"{value} has no time of day")
+        raise _literal_error(f"{value} has no time of day")
     return _offset_at(value, None)
 
 
@@ -650,7 +650,7 @@ def _offset_at(base: Any, zone: str | None) -> ZonedTime:
     nanos = _clock_part(base) or 0
     days = _day_part(base)
     if zone is not None and not isinstance(zone, str):
-        raise _wrong(f"a time zone is a text, not {zone!r}")
+        raise _literal_error(f"a time zone is a text, not {zone!r}")
     zoned = (
         _zoned(days or 0, nanos, own_zone or zone or "Z")
         if not isinstance(base, ZonedTime)
@@ -672,7 +672,7 @@ def localdatetime(value: Any) -> LocalDateTime:
         return LocalDateTime(days, _clock_of_fields(fields, _clock_part(_clock_base(fields))))
     day_number, nanos = _day_part(value), _clock_part(value)
     if day_number is None or nanos is None:
-        raise _wrong(f"{value} has no date")
+        raise _literal_error(f"{value} has no date")
     return LocalDateTime(day_number, nanos)
 
 
@@ -684,7 +684,7 @@ def zoned_datetime(value: Any) -> ZonedDateTime:
         return _datetime_of_map(value)
     day, nanos = _day_part(value), _clock_part(value)
     if day is None or nanos is None:
-        raise _wrong(f"{value} has no date")
+        raise _literal_error(f"{value} has no date")
     return value if isinstance(value, ZonedDateTime) else ZonedDateTime(day, nanos, 0)
 
 
@@ -711,7 +711,7 @@ def _datetime_of_map(value: Mapping[str, Any]) -> ZonedDateTime:
     day_base, clock_base = _day_base(fields), _clock_base(fields)
     own_zone, zone = _zone_of(clock_base), fields.get("timezone")
     if zone is not None and not isinstance(zone, str):
-        raise _wrong(f"a time zone is a text, not {zone!r}")
+        raise _literal_error(f"a time zone is a text, not {zone!r}")
     day, nanos = _date_of_fields(fields, _day_part(day_base)), _clock_part(clock_base)
     if zone is not None and own_zone is not None and nanos is not None:
         # The moment is converted to the other zone before parts of its time are replaced.
@@ -725,7 +725,7 @@ def _epoch(value: Any, name: str) -> int:
     memory.
     """
     if type(value) is not int:
-        raise _wrong(f"{name!r} of a datetime is an integer, not {value!r}")
+        raise _literal_error(f"{name!r} of a datetime is an integer, not {value!r}")
     return value
 
 
@@ -777,16 +777,16 @@ CLOCK_UNITS: Final = {
 def truncate(kind: str, unit: Any, value: Any, fields: Any = None) -> Any:
     """Return a value as the type `kind` (`MAKERS`), truncated to a `unit` ("month"), with some parts replaced."""
     if not isinstance(unit, str) or (unit.casefold() not in _DAY_UNITS and unit.casefold() not in CLOCK_UNITS):
-        raise _wrong(f"{unit!r} is no unit of time; they are {', '.join((*_DAY_UNITS, *list(CLOCK_UNITS)[1:]))}")
+        raise _literal_error(f"{unit!r} is no unit of time; they are {', '.join((*_DAY_UNITS, *list(CLOCK_UNITS)[1:]))}")
     if fields is not None and not isinstance(fields, Mapping):
-        raise _wrong(f"the parts to replace are a map, not {fields!r}")
+        raise _literal_error(f"the parts to replace are a map, not {fields!r}")
     unit = unit.casefold()
     fields = dict(fields or {})
     days, nanos = _day_part(value), _clock_part(value)
     if kind in ("date", "localdatetime", "datetime") and days is None:
-        raise _wrong(f"{value} has no date")
+        raise _literal_error(f"{value} has no date")
     if kind in ("localtime", "time", "date") and (unit not in CLOCK_UNITS if kind != "date" else unit not in _DAY_UNITS):
-        raise _wrong(f"a {kind} is not truncated to a {unit}")
+        raise _literal_error(f"a {kind} is not truncated to a {unit}")
     if unit in _DAY_UNITS and days is not None:
         days = first_day(unit, days)
     nanos = 0 if unit in _DAY_UNITS else (nanos or 0) // CLOCK_UNITS[unit] * CLOCK_UNITS[unit]
@@ -832,7 +832,7 @@ def add(a: Any, b: Any) -> Any:
         return ZonedTime((a.nanos + b.total_nanos) % DAY_NANOS, a.offset)
     if isinstance(a, Time) and a.precision is not Precision.SECOND:
         if a.precision is not Precision.DAY:
-            raise _wrong(f"{a} is no day that a duration can be added to")
+            raise _literal_error(f"{a} is no day that a duration can be added to")
         return day_of(_plus_months(a.start // DAY_SECONDS, b.months) + b.days + _split(b.seconds, DAY_SECONDS)[0])
     if isinstance(a, LocalDateTime | ZonedDateTime | Time):
         day, clock = _day_part(a), _clock_part(a)
@@ -854,7 +854,7 @@ def _both(a: Any, b: Any) -> tuple[tuple[int, int, str], tuple[int, int, str], b
     clocks = _clock_part(a), _clock_part(b)
     for value, clock in ((a, clocks[0]), (b, clocks[1])):
         if clock is None:
-            raise _wrong(f"{value} has no date and no time of day")
+            raise _literal_error(f"{value} has no date and no time of day")
     dated = None not in days
     zones = _zone_of(a), _zone_of(b)
     zone = zones[0] or zones[1] or "Z"

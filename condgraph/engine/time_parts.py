@@ -24,8 +24,8 @@ _EXACTLY: Final = {
 }
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: The moments with known time zones: the years from 1 to 9999, less a day at each end.
-_FIRST: Final = int((datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds())
-_LAST: Final = int((datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds())
+_FIRST_MOMENT: Final = int((datetime(1, 1, 2, tzinfo=UTC) - _EPOCH).total_seconds())
+_LAST_MOMENT: Final = int((datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds())
 
 
 def _begin(value: Time, what: str, name: str) -> tuple[int, int]:
@@ -79,7 +79,7 @@ def in_zone(value: Time, zone: str, name: str) -> Time:
     """Return a moment of UTC in the local time of a zone."""
     if value.precision is not Precision.SECOND:
         raise Inapplicable(f"{name}: no moment to the second")
-    if not _FIRST <= value.start < _LAST:
+    if not _FIRST_MOMENT <= value.start < _LAST_MOMENT:
         raise Inapplicable(f"{name}: no time zone is known for the year")
     offset = (_EPOCH + timedelta(seconds=value.start)).astimezone(zone_of(zone)).utcoffset()
     assert offset is not None

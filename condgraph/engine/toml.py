@@ -14,12 +14,12 @@ from typing import Any, Final
 from condgraph.engine.errors import OptionError, SourceError
 
 #: The largest mapping file that is read, in bytes.
-LARGEST: Final = 4 * 2**20
+MAX_BYTES: Final = 4 * 2**20
 
 #: The most parts of a key.
-MOST_PARTS: Final = 64
+MAX_KEY_PARTS: Final = 64
 #: A complete string or comment, whose points separate no parts of keys; a part of a key with the point after it; anything else.
-_PIECE: Final = re.compile(
+_TOKEN: Final = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?+|\'\'\'(?:[^\']|\'(?!\'\'))*+(?:\'\'\')?+|#[^\n]*+'
     r'|(?P<part>(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\')[ \t]*+\.[ \t]*+)'
     r'|"(?:[^"\\\n]|\\.)*+"?+|\'[^\'\n]*+\'?+|[\w-]++|.',
@@ -35,11 +35,11 @@ def read_toml(text: str) -> dict[str, Any]:
     {'a': {'b': 1}}
     """
     parts = 0
-    for piece in _PIECE.finditer(text):
+    for piece in _TOKEN.finditer(text):
         parts = parts + 1 if piece.lastgroup else 0
-        if parts > MOST_PARTS:
+        if parts > MAX_KEY_PARTS:
             line = text.count("\n", 0, piece.start()) + 1
-            raise ValueError(f"the key in line {line} has more than {MOST_PARTS} parts")
+            raise ValueError(f"the key in line {line} has more than {MAX_KEY_PARTS} parts")
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -53,11 +53,11 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     place = os.fspath(path)
     try:
         with open(place, "rb") as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise SourceError(f"the mapping file {place} cannot be read: {error.strerror}") from None
-    if len(data) > LARGEST:
-        raise OptionError(f"the mapping file {place} has more than {LARGEST:,} bytes")
+    if len(data) > MAX_BYTES:
+        raise OptionError(f"the mapping file {place} has more than {MAX_BYTES:,} bytes")
     try:
         return read_toml(data.decode("utf-8"))
     except UnicodeDecodeError:

@@ -37,7 +37,7 @@ def traced(graph: Any, language: str | None, program: Any, call: Callable[[], T]
     tracer, logger, records = _tracer(), _logger(), _found.get("records")
     if tracer is None and logger is None and records is None:
         return call()
-    store = getattr(graph, "store_kind", None) or _kind(graph.place)
+    store = getattr(graph, "store_kind", None) or _store_kind(graph.place)
     attributes = {"db.system.name": "condgraph", "db.namespace": graph.name, "condgraph.store": store}
     with_values = os.environ.get("CONDGRAPH_TRACE_PROGRAMS") == "1"
     if with_values:
@@ -65,7 +65,7 @@ def traced(graph: Any, language: str | None, program: Any, call: Callable[[], T]
         finally:
             outcome["condgraph.language"] = language or "unknown"
             if span is not None:
-                _tell(span, outcome, message)
+                _set_attributes(span, outcome, message)
             if records is not None:
                 records.append({"about": attributes | outcome, "message": message, "begin": began, "end": time.time_ns()})
             if logger is not None:
@@ -73,7 +73,7 @@ def traced(graph: Any, language: str | None, program: Any, call: Callable[[], T]
                 logger.debug("%s on %s: %s in %.1f ms%s", language or "unknown", store, result, ms, text and f": {text}")
 
 
-def _tell(span: Any, about: dict[str, Any], message: str | None) -> None:
+def _set_attributes(span: Any, about: dict[str, Any], message: str | None) -> None:
     span.set_attributes(about)
     if "error.type" in about:
         span.set_status(sys.modules["opentelemetry.trace"].StatusCode.ERROR, message)
@@ -102,7 +102,7 @@ def replay(records: Iterable[dict[str, Any]]) -> None:
         return
     for query in records:
         span = tracer.start_span("condgraph query", start_time=query["begin"])
-        _tell(span, query["about"], query["message"])
+        _set_attributes(span, query["about"], query["message"])
         span.end(query["end"])
 
 
@@ -124,7 +124,7 @@ def request_span(method: str, route: str, headers: Sequence[tuple[bytes, bytes]]
 
         def ended(status: int) -> None:
             failure = {"error.type": str(status or "disconnected")} if not 0 < status < 500 else {}
-            _tell(span, {"http.response.status_code": status, **failure} if status else failure, None)
+            _set_attributes(span, {"http.response.status_code": status, **failure} if status else failure, None)
 
         yield ended
 
@@ -141,7 +141,7 @@ def results_span(language: str, store: str) -> Iterator[None]:
             yield
         except Exception as error:
             code = error.code if isinstance(error, CondgraphError) else type(error).__name__
-            _tell(span, {"error.type": code}, None)
+            _set_attributes(span, {"error.type": code}, None)
             raise
 
 
@@ -177,7 +177,7 @@ def _logger() -> Any:
     return logger if logger.isEnabledFor(_DEBUG) else None
 
 
-def _kind(place: str) -> str:
+def _store_kind(place: str) -> str:
     """Return the kind of store: `memory`, `folder`, `sparql`, `neo4j`, or the scheme of another address."""
     scheme, separator, _ = place.partition("://")
     return _SERVERS.get(scheme.partition("+")[0], scheme) if separator else "memory" if place.startswith("memory:") else "folder"

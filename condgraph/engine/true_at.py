@@ -54,7 +54,7 @@ class _Rewriting:
         self.inner: dict[int, Node] = {}
         self.outer: dict[int, Node] = {}
         #: The rewritten operators, kept alive because they are identified by id().
-        self._seen: list[Node] = []
+        self._alive: list[Node] = []
 
     def root(self, plan: Node) -> Node:
         """Rewrite a plan or a step."""
@@ -62,7 +62,7 @@ class _Rewriting:
             through = alg.passed(node) if isinstance(node, alg.Facts) else None
             inputs = {id(child): (self.inner if child is through else self.outer)[id(child)] for child in node.inputs()}
             inner = self._rewritten(rebuild(node, inputs) if inputs else node)
-            self._seen.append(node)
+            self._alive.append(node)
             self.inner[id(node)] = inner
             self.outer[id(node)] = self._tested(inner) if isinstance(inner, alg.Facts) else inner
         return self.outer[id(plan)]

@@ -25,7 +25,7 @@ def _registry() -> Any:
 
 #: Texts that are not passed to pint, which evaluates any expression, even `9**9**9**9`.
 _NO_UNIT: Final = re.compile(r"\d\d|(?:\*\*|\^)[\s_-]*\(|\d[\s_)]*(?:\*\*|\^)").search
-_LONGEST: Final = 60
+_MAX_LENGTH: Final = 60
 #: Numbers from here on have more digits than a float factor is precise to.
 _LONG: Final = 10**12
 
@@ -79,7 +79,7 @@ def _factor(unit: str, other: str) -> float | None:
     """Return the factor that converts numbers of `unit` to `other`; None if unknown or if the conversion is not a
     plain factor.
     """
-    if any(factor == NO_UNIT or len(factor) > _LONGEST or _NO_UNIT(factor) for factor in (unit, other)):
+    if any(factor == NO_UNIT or len(factor) > _MAX_LENGTH or _NO_UNIT(factor) for factor in (unit, other)):
         return None
     registry = _registry()
     if registry is None:
@@ -116,7 +116,7 @@ def conversions(quantity: Quantity, units: Sequence[str]) -> list[Quantity]:
     return converted
 
 
-_SAME: Final = {
+_ALIASES: Final = {
     **dict.fromkeys(("metre", "metres", "meter", "meters"), "m"),
     **dict.fromkeys(("kilometre", "kilometres", "kilometer", "kilometers"), "km"),
     **dict.fromkeys(("mile", "miles"), "mi"),
@@ -135,5 +135,5 @@ def fold_unit(unit: str) -> str:
     ('mi', 'knot', 'kg')
     """
     unit = unit.casefold().rstrip(".")
-    unit = _SAME.get(unit, unit)
+    unit = _ALIASES.get(unit, unit)
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") else unit

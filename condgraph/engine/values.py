@@ -30,7 +30,7 @@ LAST_YEAR: Final = 290_000_000_000
 #: The unit of a pure number.
 NO_UNIT: Final = "1"
 #: The most digits of a number before the point, or zeros after it; Python converts no longer integers to text.
-MOST_DIGITS: Final = 4300
+MAX_DIGITS: Final = 4300
 
 Number: TypeAlias = int | float | Decimal
 
@@ -308,14 +308,14 @@ def as_number(exact: Fraction) -> Number:
     if exact.denominator == 1:
         return int(exact)
     scale, remainder = divmod(_SCALE, exact.denominator)
-    if not remainder and abs(exact.numerator) * scale < _CERTAIN:
+    if not remainder and abs(exact.numerator) * scale < _MAX_EXACT:
         # A float represents fifteen digits exactly.
         return exact.numerator / exact.denominator
     decimals = _decimals(exact.denominator)
     if decimals is None:
         return nearest_number(exact)
     digits = exact.numerator * 10**decimals // exact.denominator
-    if abs(digits) >= _LARGEST:
+    if abs(digits) >= _MAX_INTEGER:
         return nearest_number(exact)
     decimal = Decimal((digits < 0, tuple(map(int, str(abs(digits)))), -decimals))
     nearest = float(decimal)
@@ -330,32 +330,32 @@ def nearest_number(exact: Fraction) -> Number:
         return int(exact)
     if abs(exact) < _INTEGRAL:
         return exact.numerator / exact.denominator
-    digits = round(exact * 10**_PLACES)
-    if abs(digits) >= _LARGEST:
+    digits = round(exact * 10**_DECIMALS)
+    if abs(digits) >= _MAX_INTEGER:
         return round(exact)
-    return as_number(Fraction(digits, 10**_PLACES))
+    return as_number(Fraction(digits, 10**_DECIMALS))
 
 
 def _decimals(denominator: int) -> int | None:
     """Return the number of decimals of a fraction in lowest terms; None if they do not end."""
     twos = (denominator & -denominator).bit_length() - 1
     rest, fives = denominator >> twos, 0
-    while rest > 1 and fives < MOST_DIGITS:
+    while rest > 1 and fives < MAX_DIGITS:
         rest, remainder = divmod(rest, 5)
         if remainder:
             return None
         fives += 1
-    return max(twos, fives) if rest == 1 and twos < MOST_DIGITS else None
+    return max(twos, fives) if rest == 1 and twos < MAX_DIGITS else None
 
 
 #: The scale of nine decimals, and the bound of fifteen digits that a float represents exactly.
 _SCALE: Final = 10**9
-_CERTAIN: Final = 10**15
+_MAX_EXACT: Final = 10**15
 #: From here on all floats are whole numbers.
 _INTEGRAL: Final = 2**53
 #: The decimals of larger quotients.
-_PLACES: Final = 6
-_LARGEST: Final = 10**MOST_DIGITS
+_DECIMALS: Final = 6
+_MAX_INTEGER: Final = 10**MAX_DIGITS
 
 
 def parse_number(text: str) -> Number:
@@ -376,8 +376,8 @@ def parse_number(text: str) -> Number:
         exact = Decimal(text)
     except InvalidOperation:  # pragma: no cover - the pattern admits no such text
         raise ValueError(f"{text!r} is not a number") from None
-    if abs(exact.adjusted()) >= MOST_DIGITS:
-        raise ValueError(f"{text[:20]!r}... has more than {MOST_DIGITS} digits")
+    if abs(exact.adjusted()) >= MAX_DIGITS:
+        raise ValueError(f"{text[:20]!r}... has more than {MAX_DIGITS} digits")
     # A float prints as a whole number or as its shortest text; 1e23 equals neither.
     return number if exact == (int(number) if number.is_integer() else Decimal(repr(number))) else exact
 
@@ -533,7 +533,7 @@ _POINTS: Final = tuple(
 )
 _MAY_BE_POINT: Final = re.compile(r"point|SRID=|<http|\{", re.IGNORECASE).match
 #: The longest text of a point, in characters.
-_LONGEST_POINT: Final = 250
+_MAX_POINT: Final = 250
 
 
 def read_point(text: str) -> Point | None:
@@ -543,7 +543,7 @@ def read_point(text: str) -> Point | None:
     >>> read_point("Point(13.40 52.5)"), read_point('{"type": "Point", "coordinates": [2.35, 48.85]}'), read_point("POINT(200 0)")
     ('POINT(13.4 52.5)', 'POINT(2.35 48.85)', None)
     """
-    if len(text) > _LONGEST_POINT or not _MAY_BE_POINT(text):
+    if len(text) > _MAX_POINT or not _MAY_BE_POINT(text):
         return None
     # Without a coordinate system it is one of Neo4j's Cartesian points.
     if "crs" not in text and "srid" not in text.casefold() and text[:7].casefold() == "point({":

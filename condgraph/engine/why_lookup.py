@@ -16,8 +16,8 @@ from condgraph.engine.execute.evidence import inputs_asked, whole
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.sets import EMPTY, Bag, FactSet, Numbers
 from condgraph.engine.passes import rebuild
-from condgraph.engine.schema import MOST_COMPARED
-from condgraph.engine.why_not import MOST_ENTITIES, folded
+from condgraph.engine.schema import MAX_COMPARED
+from condgraph.engine.why_not import MAX_ENTITIES, folded
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
@@ -45,15 +45,15 @@ class _LocalLookup:
         self._texts_of, self.schema = texts_of, run.snapshot.schema
         self.order: Sequence[Node] = run.order
         # Terms of rows are identified by their numbers in the scope.
-        self._run, self._other = Run(run.snapshot, run.scope), Run(run.snapshot, run.scope)
+        self._run, self._swapped_run = Run(run.snapshot, run.scope), Run(run.snapshot, run.scope)
         self._run.results = dict(run.results)
         # Keeps alive the operators that have these results.
-        self._answered = run
-        self._alike: dict[int, list[str]] = {}
+        self._answer_run = run
+        self._similar: dict[int, list[str]] = {}
         # The results of a program in which one operator replaces another, by the program's operators; None if it is empty.
         self._changed: dict[tuple[int, int], dict[int, Any] | None] = {}
         # Operators are identified by id(), so these must stay alive.
-        self._made: list[Node] = []
+        self._created: list[Node] = []
 
     def size(self, node: Node) -> int:
         return self._run.size(node)
@@ -65,13 +65,13 @@ class _LocalLookup:
         return [0 if (results := self._with(program, *change)) is None else len(results[id(program.root)]) for change in changes]
 
     def sample(self, program: Program, node: Node, fresh: Node, most: int) -> list[str]:
-        self._other.results = self._with(program, node, fresh) or {}
-        return self._texts(self._other, program.root, most)
+        self._swapped_run.results = self._with(program, node, fresh) or {}
+        return self._texts(self._swapped_run, program.root, most)
 
     def _with(self, program: Program, node: Node, fresh: Node) -> dict[int, Any] | None:
         change = id(node), id(fresh)
         if change not in self._changed:
-            self._made.append(fresh)
+            self._created.append(fresh)
             self._changed[change] = self._run_with(program, node, fresh)
         return self._changed[change]
 
@@ -79,7 +79,7 @@ class _LocalLookup:
         """Run the operators above the replaced one, until one is empty as it was before: then the program is empty,
         too, and the result is None.
         """
-        outcome, run = self._outcome(fresh), self._other
+        outcome, run = self._outcome(fresh), self._swapped_run
         results = run.results = {**self._run.results, id(node): outcome, id(fresh): outcome}
         previous, empty = node, type(outcome) is not FactSet and not len(outcome)
         for part in program.above(node):
@@ -162,14 +162,14 @@ class _LocalLookup:
             return None
         fresh: Any = copy(facts)
         run.results[id(fresh)] = run.facts(facts).keep(demand.statements)
-        self._made.append(fresh)
+        self._created.append(fresh)
         return fresh  # type: ignore[no-any-return]
 
     def alike(self, of: Entities) -> list[str]:
         # Several changes need it for the same entities.
-        result = self._alike.get(id(of))
+        result = self._similar.get(id(of))
         if result is None:
-            result = self._alike[id(of)] = self._alike_of(of)
+            result = self._similar[id(of)] = self._similar_to(of)
         return result
 
     def _outcome(self, node: Node) -> Any:
@@ -177,9 +177,9 @@ class _LocalLookup:
             self._run.step(part)
         return self._run.results[id(node)]
 
-    def _alike_of(self, of: Entities) -> list[str]:
+    def _similar_to(self, of: Entities) -> list[str]:
         snapshot = self._run.snapshot
-        if snapshot.entities > MOST_COMPARED:
+        if snapshot.entities > MAX_COMPARED:
             # Folding millions of names would take longer than the program did.
             return []
         names = self._folded
@@ -188,7 +188,7 @@ class _LocalLookup:
         if not len(entities) or (len(entities) == 1 and names.form[entities[0]] < 0):
             return []
         forms = names.form.take(entities)
-        shared = (forms >= 0).nonzero()[0][:MOST_ENTITIES]
+        shared = (forms >= 0).nonzero()[0][:MAX_ENTITIES]
         if not len(shared):
             return []
         entities, forms = entities[shared], forms[shared]

@@ -33,7 +33,7 @@ from condgraph.engine.why_not import (
 )
 
 #: The most missing statements listed.
-MOST_MISSING: Final = 10
+MAX_MISSING: Final = 10
 
 
 def why_missing(
@@ -57,7 +57,7 @@ def why_missing(
     step_name = "" if node is None else step_of(node, steps)
     return WhyNot(
         step_name, "" if node is None else operator_of(node, plan, step_name), search.reason, (),
-        tuple(dict.fromkeys(search.missing))[:MOST_MISSING], search.complete, 0, name, node,
+        tuple(dict.fromkeys(search.missing))[:MAX_MISSING], search.complete, 0, name, node,
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ class _Expected:
     def _size(self, node: Node) -> int:
         return self.lookup.size(node)
 
-    def _names(self, of: Entities, most: int = MOST_MISSING) -> list[str]:
+    def _names(self, of: Entities, most: int = MAX_MISSING) -> list[str]:
         return self.lookup.texts(alg.Names(of), most)
 
     def _lost(self, node: Node, reason: str) -> None:
@@ -198,7 +198,7 @@ class _Expected:
                 self._absent(scan, want, reach, None)
                 return False
             if of is not None:
-                joined = self._joined(scan, want, of, reach, other)
+                joined = self._connecting(scan, want, of, reach, other)
                 if not self._size(joined):
                     lead = alg.Reached(alg.OtherEnd(matching, other))
                     self._absent(scan, want, reach, lead)
@@ -214,7 +214,7 @@ class _Expected:
             matching = narrowed
         return True
 
-    def _joined(self, scan: Scan, want: Entities, of: Entities, reach: alg.End, other: alg.End) -> Facts:
+    def _connecting(self, scan: Scan, want: Entities, of: Entities, reach: alg.End, other: alg.End) -> Facts:
         """Return the statements from some entities that reach expected ones."""
         if reach == "object":
             return alg.Where(replace(scan), alg.Among(want))
@@ -231,7 +231,7 @@ class _Expected:
         self._entities(of, lead)
         missing_below = self.missing
         if missing_below:
-            self.missing = [*missing_below[: MOST_MISSING // 2], *missing]
+            self.missing = [*missing_below[: MAX_MISSING // 2], *missing]
             self.reason = f"{reason}; or {self.reason}"
         else:
             self.missing = missing
@@ -248,13 +248,13 @@ class _Expected:
         if lead is not None:
             reason += f"; it leads there from {either(self._names(lead, 4))}"
         if scan.of is not None and starts:
-            between = self._between(scan.of, want)
+            between = self._describe_links(scan.of, want)
             if between:
                 reason += f"; between them there is {', '.join(between)}"
         self._lost(scan, reason)
         self._missing(starts, scan, ends)
 
-    def _between(self, of: Entities, want: Entities) -> list[str]:
+    def _describe_links(self, of: Entities, want: Entities) -> list[str]:
         """Describe other statements between some entities and expected ones, in either direction."""
         described = []
         for direction, (source, end) in {"forward": (of, want), "backward": (want, of)}.items():

@@ -30,16 +30,16 @@ from condgraph.engine.passes import rebuild, rewrite
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, parse_quantity, text_of
 
 #: The most changes reported, and the most tried.
-MOST_CHANGES: Final = 3
-_MOST_TRIED: Final = 24
+MAX_CHANGES: Final = 3
+_MAX_TRIED: Final = 24
 #: Limits: entities whose predicates are listed, predicates listed, and texts read and compared with a misspelled one.
-MOST_ENTITIES: Final = 1_000
-_MOST_PREDICATES: Final = 6
-_MOST_TEXTS: Final = 20_000
-_MOST_COMPARED: Final = 1_000
+MAX_ENTITIES: Final = 1_000
+_MAX_PREDICATES: Final = 6
+_MAX_TEXTS: Final = 20_000
+_MAX_COMPARED: Final = 1_000
 #: The most results shown of a change, and the largest result from which they are taken.
-_MOST_SHOWN: Final = 3
-_MOST_SAMPLED: Final = 1_000
+_MAX_SHOWN: Final = 3
+_MAX_SAMPLED: Final = 1_000
 
 
 class Lookup(Protocol):
@@ -244,7 +244,7 @@ class _Search:
                 if len(tried) == self.lookup.batch:
                     self._try(program, tried)
                     tried = []
-                    if len(self.changes) >= MOST_CHANGES or self.tried >= _MOST_TRIED:
+                    if len(self.changes) >= MAX_CHANGES or self.tried >= _MAX_TRIED:
                         return
             self._try(program, tried)
             if self.changes:
@@ -264,8 +264,8 @@ class _Search:
             return
         self.tried += len(tried)
         for (kind, text, *_), (node, fresh), size in zip(tried, pairs, sizes, strict=True):
-            if size and len(self.changes) < MOST_CHANGES and text not in self.changes:
-                sample = self.lookup.sample(program, node, fresh, _MOST_SHOWN) if size <= _MOST_SAMPLED else []
+            if size and len(self.changes) < MAX_CHANGES and text not in self.changes:
+                sample = self.lookup.sample(program, node, fresh, _MAX_SHOWN) if size <= _MAX_SAMPLED else []
                 self.changes[text] = Change(kind, text, size, tuple(sample), (program.root, node, fresh))
 
     def result(self) -> WhyNot | None:
@@ -309,14 +309,14 @@ class Program:
         self.inputs = {id(node): node.inputs() for node in self.order}
         self._sizes: dict[int, int | None] = {id(root): 0} if empty else {}
         #: By the identity of an operator, another that is empty if and only if it is.
-        self._alike: dict[int, Node] = {}
+        self._empty_with: dict[int, Node] = {}
         if lookup.batch > 1:
-            self._alike = _empty_alike(self.order, self.inputs)
-            known = {*self._sizes, *self._alike}
+            self._empty_with = _empty_together(self.order, self.inputs)
+            known = {*self._sizes, *self._empty_with}
             sized = [node for node in self.order if id(node) not in known and not isinstance(node, alg.Scalar)]
             self._sizes.update(zip(map(id, sized), lookup.counts(sized), strict=True))
-        self._above: dict[int, list[Node]] = {}
-        self._below: dict[int, list[Node]] = {}
+        self._consumers: dict[int, list[Node]] = {}
+        self._inputs: dict[int, list[Node]] = {}
         #: Plans by the replaced operator and its replacement, which they keep alive.
         self._plans: dict[tuple[int, int], Node] = {}
         self._filters = [node for node in self.order if isinstance(node, alg.Filter)]
@@ -330,7 +330,7 @@ class Program:
 
     def is_empty(self, node: Node) -> bool:
         """Return whether an operator yields no results."""
-        alike = self._alike.get(id(node)) if id(node) not in self._sizes else None
+        alike = self._empty_with.get(id(node)) if id(node) not in self._sizes else None
         return self.size(node) == 0 if alike is None else self.is_empty(alike)
 
     def failing(self) -> Node:
@@ -346,19 +346,19 @@ class Program:
 
     def above(self, node: Node) -> list[Node]:
         """Return the operators that use an operator directly or indirectly, nearest first."""
-        users = self._above.get(id(node))
+        users = self._consumers.get(id(node))
         if users is None:
             users, inside = [], {id(node)}
             for part in self.order:
                 if not inside.isdisjoint(map(id, self.inputs[id(part)])):
                     inside.add(id(part))
                     users.append(part)
-            self._above[id(node)] = users
+            self._consumers[id(node)] = users
         return users
 
     def below(self, node: Node) -> list[Node]:
         """Return an operator and those below it, nearest first."""
-        parts = self._below.get(id(node))
+        parts = self._inputs.get(id(node))
         if parts is None:
             parts, seen = [node], {id(node)}
             for part in parts:
@@ -366,7 +366,7 @@ class Program:
                     if id(child) not in seen:
                         seen.add(id(child))
                         parts.append(child)
-            self._below[id(node)] = parts
+            self._inputs[id(node)] = parts
         return parts
 
     def owner(self, node: Node, steps: Sequence[tuple[str, Node]]) -> int | None:
@@ -401,7 +401,7 @@ class Program:
             removed = [part for part in self.below(node) if id(part) not in remaining]
             above = {id(part) for part in self.above(node)}
             filters = (
-                filter_ for filter_ in self._filters if id(filter_) in above and any(_asks(filter_, part) for part in removed)
+                filter_ for filter_ in self._filters if id(filter_) in above and any(_same_test(filter_, part) for part in removed)
             )
             repeated = next(filters, None)
             pair = (node, fresh) if repeated is None else (repeated, replaced(repeated.of, node, fresh))
@@ -416,7 +416,7 @@ class Program:
         return plan
 
 
-def _empty_alike(order: Sequence[Node], inputs: Mapping[int, Sequence[Node]]) -> dict[int, Node]:
+def _empty_together(order: Sequence[Node], inputs: Mapping[int, Sequence[Node]]) -> dict[int, Node]:
     """Return, for operators with a single user that is empty if and only if they are, that user: for statements that
     lead to entities, and those whose values are listed.
     """
@@ -438,7 +438,7 @@ def _empty_alike(order: Sequence[Node], inputs: Mapping[int, Sequence[Node]]) ->
     return result
 
 
-def _asks(rows: alg.Filter, node: Node) -> bool:
+def _same_test(rows: alg.Filter, node: Node) -> bool:
     """Return whether a filter of rows compares the same property with the same value by which an operator chose
     entities.
     """
@@ -544,7 +544,7 @@ def either(texts: Sequence[str]) -> str:
 
 def _scan_reason(scan: Scan, program: Program) -> str:
     lookup = program.lookup
-    unknown = [name for name in scan.predicates or () if not _known(name, scan, lookup.schema)]
+    unknown = [name for name in scan.predicates or () if not _has_predicate(name, scan, lookup.schema)]
     if scan.predicates and len(unknown) == len(scan.predicates):
         known = [name for name in unknown if lookup.schema.has_relation(name) or lookup.schema.has_attribute(name)]
         if not known:
@@ -554,23 +554,23 @@ def _scan_reason(scan: Scan, program: Program) -> str:
     if scan.predicates is None:
         return "there are no statements of the kind"
     if scan.of is None or isinstance(scan.of, alg.AllEntities):
-        return f"nothing has {either(scan.predicates)} {_WAYS[_way(scan)]}"
-    if (size := program.size(scan.of) or 0) > MOST_ENTITIES:
-        return f"none of {size:,} entities has {either(scan.predicates)} {_WAYS[_way(scan)]}"
+        return f"nothing has {either(scan.predicates)} {_DIRECTION_TEXTS[_direction_of(scan)]}"
+    if (size := program.size(scan.of) or 0) > MAX_ENTITIES:
+        return f"none of {size:,} entities has {either(scan.predicates)} {_DIRECTION_TEXTS[_direction_of(scan)]}"
     return instead(scan, lookup)
 
 
-def _known(name: str, scan: Scan, schema: GraphKnowledge) -> bool:
+def _has_predicate(name: str, scan: Scan, schema: GraphKnowledge) -> bool:
     if scan.family == "relation":
         return schema.has_relation(name)
     return schema.has_attribute(name) or (scan.family == "any" and schema.has_relation(name))
 
 
-def _way(scan: Scan) -> str:
+def _direction_of(scan: Scan) -> str:
     return "value" if scan.family == "attribute" else "backward" if scan.anchor == "object" else "forward"
 
 
-_WAYS: Final = {"forward": "forward", "backward": "backward", "value": "as an attribute"}
+_DIRECTION_TEXTS: Final = {"forward": "forward", "backward": "backward", "value": "as an attribute"}
 
 
 def instead(scan: Scan, lookup: Lookup) -> str:
@@ -587,31 +587,31 @@ def instead(scan: Scan, lookup: Lookup) -> str:
             ways.setdefault(name, []).append(way)
     every = sorted(ways)
     similar = [
-        name for missing in scan.predicates[:3] if missing not in ways for name in nearest(missing, every, most=_MOST_PREDICATES)
+        name for missing in scan.predicates[:3] if missing not in ways for name in nearest(missing, every, most=_MAX_PREDICATES)
     ]
     for name in dict.fromkeys([*(name for name in scan.predicates if name in ways), *similar, *every]):
-        if len(listed) >= _MOST_PREDICATES:
+        if len(listed) >= _MAX_PREDICATES:
             break
-        listed += [f"{name!r} {_WAYS[way]}" for way in ways[name]]
-    more = sum(map(len, predicates.values())) - len(listed[:_MOST_PREDICATES])
+        listed += [f"{name!r} {_DIRECTION_TEXTS[way]}" for way in ways[name]]
+    more = sum(map(len, predicates.values())) - len(listed[:_MAX_PREDICATES])
     verb = "have" if len(entity_names[:3]) > 1 else "has"
     wanted = " or ".join(repr(name) for name in scan.predicates[:3])
-    opening = f"{', '.join(map(repr, entity_names[:3]))} {verb} no {wanted} {_WAYS[_way(scan)]}"
+    opening = f"{', '.join(map(repr, entity_names[:3]))} {verb} no {wanted} {_DIRECTION_TEXTS[_direction_of(scan)]}"
     if not listed:
         return f"{opening}, and no other predicate"
-    return f"{opening}, but {', '.join(listed[:_MOST_PREDICATES])}{f' and {more} more' if more else ''}"
+    return f"{opening}, but {', '.join(listed[:_MAX_PREDICATES])}{f' and {more} more' if more else ''}"
 
 
 def _test_reason(node: Node, program: Program) -> str:
     condition, subject = condition_of(node), tested(node)
     if isinstance(condition, alg.Among):
         return f"none of {_count(node, program)} leads to {words(condition.entities)}"
-    literal_kinds = _wanted(condition)
+    literal_kinds = _literal_kinds(condition)
     kinds = kinds_tested(node, program.lookup.schema)
     if isinstance(node, alg.WhereQualifier) and not kinds:
         return f"no statement has the qualifier {node.key!r}"
     if kinds and literal_kinds and not literal_kinds & {kind for kind in kinds if kind[0] is not Kind.UNKNOWN}:
-        return f"the values of {subject} are {_kinds(kinds)}, and are compared with {_kinds(literal_kinds)}"
+        return f"the values of {subject} are {_kinds_text(kinds)}, and are compared with {_kinds_text(literal_kinds)}"
     return f"none of {_count(node, program)} has {subject} {describe_test(condition)}"
 
 
@@ -619,14 +619,14 @@ def _count(node: Node, program: Program) -> str:
     return f"{program.size(node.inputs()[0]) or 0:,}"
 
 
-def _kinds(kinds: Any) -> str:
+def _kinds_text(kinds: Any) -> str:
     listed = [
         kind.name.lower() + (f" in {on_one_line(unit)}" if unit not in ("", NO_UNIT) else "") for kind, unit in sorted(kinds)[:4]
     ]
     return " or ".join(listed)
 
 
-def _wanted(condition: Condition) -> set[tuple[Kind, str]]:
+def _literal_kinds(condition: Condition) -> set[tuple[Kind, str]]:
     """Return the types and units of the literals of a test."""
     kinds = set()
     for comparison in comparisons(condition):
@@ -675,7 +675,7 @@ def words(node: Node) -> str:
     if isinstance(node, alg.Members):
         return f"the members of {words(node.concepts)}"
     if isinstance(node, Scan):
-        return f"{either(node.predicates) if node.predicates else 'any predicate'} {_WAYS[_way(node)]}"
+        return f"{either(node.predicates) if node.predicates else 'any predicate'} {_DIRECTION_TEXTS[_direction_of(node)]}"
     if isinstance(node, alg.AllEntities):
         return "every entity" if node.source is None else f"the rows of {node.source!r}"
     if has_test(node):
@@ -706,7 +706,7 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
     def names() -> Iterator[Candidate]:
         for node in below:
             if isinstance(node, alg.ByName) and program.is_empty(node):
-                yield from _other_names(node, failed, program)
+                yield from _similar_names(node, failed, program)
         if isinstance(failed, Scan):
             yield from _misspelled(failed, program)
         if conditioned:
@@ -721,28 +721,28 @@ def _phases(failed: Node, program: Program) -> Iterator[Iterator[Candidate]]:
                 yield part
             # Omitting the condition is only tried if there is no looser bound, which is the smaller change.
             if not looser:
-                yield from _left_out(node, program)
+                yield from _without_condition(node, program)
 
     def others() -> Iterator[Candidate]:
         for node in below[1:]:
-            yield from _left_out(node, program)
+            yield from _without_condition(node, program)
         for node in program.above(failed):
             if isinstance(node, alg.Intersect | alg.Where):
-                yield from _left_out(node, program)
+                yield from _without_condition(node, program)
 
     yield names()
     # A relation may have been followed in the wrong direction.
-    turned = [candidate for node in below if isinstance(node, Facts | alg.Solutions) for candidate in _turned(node)]
-    if not (turned and _met_nowhere(failed, lookup)):
+    turned = [candidate for node in below if isinstance(node, Facts | alg.Solutions) for candidate in _reversed(node)]
+    if not (turned and _is_never_satisfied(failed, lookup)):
         yield chain(turned, _joins(failed, program))
-        yield _joined_everywhere(program)
+        yield _with_similar_everywhere(program)
     yield conditions()
     yield others()
     if isinstance(failed, Scan) and failed.of is not None and failed.predicates:
         yield _other_predicates(failed, lookup)
 
 
-def _met_nowhere(failed: Any, lookup: Lookup) -> bool:
+def _is_never_satisfied(failed: Any, lookup: Lookup) -> bool:
     """Return whether no statement of the graph satisfies the condition of an operator, so that other preceding
     statements would not help.
     """
@@ -760,12 +760,12 @@ def _fails(node: Node, program: Program) -> bool:
     return program.is_empty(node) and not any(map(program.is_empty, program.needed(node)))
 
 
-def _other_names(node: alg.ByName, failed: Node, program: Program) -> Iterator[Candidate]:
+def _similar_names(node: alg.ByName, failed: Node, program: Program) -> Iterator[Candidate]:
     name, lookup = node.names[0], program.lookup
     concepts: Sequence[str] = getattr(lookup.schema, "concepts", ())
     of_members = failed is node or any(isinstance(part, alg.Members) and part.concepts is node for part in program.above(node))
     similar = nearest(name, concepts, most=3) if of_members else []
-    similar += [part for part in lookup.near(name)[:MOST_CHANGES] if part not in similar]
+    similar += [part for part in lookup.near(name)[:MAX_CHANGES] if part not in similar]
     for other in similar:
         yield "name", f"with {other!r} in place of {name!r}", node, alg.ByName((other,))
     # Rows are often searched by a column that does not name them; a name like no entity's is tried in other cases.
@@ -785,7 +785,7 @@ def _misspelled(scan: Scan, program: Program) -> Iterator[Candidate]:
     """Propose names of predicates similar to an unknown one."""
     schema = program.lookup.schema
     for name in scan.predicates or ():
-        if _known(name, scan, schema):
+        if _has_predicate(name, scan, schema):
             continue
         family: alg.Family | None = "relation" if schema.has_relation(name) else "attribute" if schema.has_attribute(name) else None
         if family == "attribute" and any(isinstance(part, alg.Reached) and part.facts is scan for part in program.above(scan)[:1]):
@@ -802,14 +802,14 @@ def _misspelled(scan: Scan, program: Program) -> Iterator[Candidate]:
             fresh: Any = replace(scan, predicates=(similar,))
             text = f"with {similar!r} in place of {name!r}"
             test: Any = next((part for part in program.above(scan)[:1] if isinstance(part, alg.Where) and part.facts is scan), None)
-            condition = None if test is None else _read_anew(test.condition, schema.attribute_kinds(similar))
+            condition = None if test is None else _retyped(test.condition, schema.attribute_kinds(similar))
             if condition is None:
                 yield "name", text, scan, fresh
             else:
                 yield "name", text, test, alg.Where(fresh, condition)
 
 
-def _read_anew(condition: Condition, kinds: Any) -> Condition | None:
+def _retyped(condition: Condition, kinds: Any) -> Condition | None:
     """Return a condition whose literal was read as a text, because its predicate was unknown, with the literal read
     as a value of another predicate.
     """
@@ -824,7 +824,7 @@ def _read_anew(condition: Condition, kinds: Any) -> Condition | None:
 _AS: Final = {"relation": "a relation", "attribute": "an attribute"}
 
 
-def _turned(scan: Node) -> Iterator[Candidate]:
+def _reversed(scan: Node) -> Iterator[Candidate]:
     """Propose a relation in the opposite direction."""
     if isinstance(scan, alg.Pattern):
         for at, part in enumerate(scan.statements):
@@ -847,7 +847,7 @@ def _comparable(node: Any, lookup: Lookup) -> Iterator[Candidate]:
             yield "name", f"with the qualifier {similar!r} in place of {node.key!r}", node, replace(node, key=similar)
         return
     kinds = kinds_tested(node, lookup.schema)
-    if not kinds or _wanted(node.condition) & set(kinds):
+    if not kinds or _literal_kinds(node.condition) & set(kinds):
         return
     for comparison in comparisons(node.condition)[:1]:
         for (kind, unit), _ in sorted(kinds.items(), key=lambda item: -item[1])[:3]:
@@ -873,7 +873,7 @@ def _as(value: Any, kind: Kind, unit: str) -> Any:
 
 
 #: By operator: the side on which values fail it, the extreme nearest to the bound, and the operator that this satisfies.
-_NEAREST: Final[dict[str, tuple[tuple[alg.Operator, alg.Direction, alg.Operator], ...]]] = {
+_NEAREST_EXTREMES: Final[dict[str, tuple[tuple[alg.Operator, alg.Direction, alg.Operator], ...]]] = {
     ">": (("<=", "largest", ">="),),
     ">=": (("<", "largest", ">="),),
     "<": ((">=", "smallest", "<="),),
@@ -901,16 +901,16 @@ def _bounds(node: Any, program: Program) -> Iterator[Candidate]:
             if comparison.operator == "=":
                 # Not the texts of answers: those of table cells include surrounding spaces.
                 existing = [
-                    value.name if isinstance(value, Entity) else value for value in lookup.values(alg.Distinct(values), _MOST_TEXTS)
+                    value.name if isinstance(value, Entity) else value for value in lookup.values(alg.Distinct(values), _MAX_TEXTS)
                 ]
-                for similar in _near_texts(comparison.value, [value for value in existing if isinstance(value, str)]):
+                for similar in _similar_texts(comparison.value, [value for value in existing if isinstance(value, str)]):
                     fresh = replace(node, condition=Compare("=", similar))
                     yield "name", f"with {words(fresh)}", node, fresh
             continue
         literal = (Kind.QUANTITY, comparison.value.unit) if isinstance(comparison.value, Quantity) else (Kind.TIME, NO_UNIT)
         kinds = kinds_tested(node, lookup.schema)
         nearest_values = []
-        for limit, direction, satisfied in _NEAREST.get(comparison.operator, ()):
+        for limit, direction, satisfied in _NEAREST_EXTREMES.get(comparison.operator, ()):
             # No value satisfies the condition. If all compare with its literal, the extreme of all is that of one side.
             if kinds is not None and set(kinds) == {literal}:
                 best = lookup.values(alg.Extreme(values, direction), 1)
@@ -922,7 +922,7 @@ def _bounds(node: Any, program: Program) -> Iterator[Candidate]:
             nearest_values += [(beyond, direction, satisfied, limit, value) for value in best if isinstance(value, Quantity | Time)]
         if not nearest_values and isinstance(comparison.value, Time):
             # Times that overlap the condition's time are neither before nor after it: propose the extremes of all times.
-            for limit, direction, satisfied in _NEAREST.get(comparison.operator, ()):
+            for limit, direction, satisfied in _NEAREST_EXTREMES.get(comparison.operator, ()):
                 best = lookup.values(alg.Extreme(values, direction), 1)
                 nearest_values += [(values, direction, satisfied, limit, value) for value in best if isinstance(value, Time)]
         for among, direction, satisfied, limit, value in nearest_values:
@@ -939,10 +939,10 @@ def _is_beyond(value: Any, limit: Any, operator: alg.Operator) -> bool:
     return isinstance(low, Time) and isinstance(high, Time) and low.end <= high.start
 
 
-def _near_texts(text: str, texts: list[str]) -> list[str]:
+def _similar_texts(text: str, texts: list[str]) -> list[str]:
     """Return similar texts, preferring those of about the same length, which a slip of the hand keeps."""
     close = [other for other in texts if abs(len(other) - len(text)) <= 2]
-    similar = (close and nearest(text, close, most=2)) or nearest(text, texts[:_MOST_COMPARED], most=2)
+    similar = (close and nearest(text, close, most=2)) or nearest(text, texts[:_MAX_COMPARED], most=2)
     wanted = text.casefold()
     return similar or [other for other in texts if len(wanted) > 1 and wanted in other.casefold()][:2]
 
@@ -977,7 +977,7 @@ def _nearest_bound(
             (fresh,) = gives([Compare(operator, value)])
             if fresh is not None:
                 return fresh
-    values = list(filter(is_comparable, lookup.values(alg.Distinct(there), _MOST_TEXTS)))
+    values = list(filter(is_comparable, lookup.values(alg.Distinct(there), _MAX_TEXTS)))
     if direction == "largest":
         values.reverse()
     if operator == "=":
@@ -1013,7 +1013,7 @@ def values_tested(node: Any) -> Values | None:
     return node.values if isinstance(node, alg.FilterValues) else None
 
 
-def _left_out(node: Any, program: Program) -> Iterator[Candidate]:
+def _without_condition(node: Any, program: Program) -> Iterator[Candidate]:
     """Propose the operator without one of its conditions; a condition on an attribute is omitted with the attribute
     if only the entities matter.
     """
@@ -1052,15 +1052,15 @@ def _joins(failed: Node, program: Program) -> Iterator[Candidate]:
     if isinstance(failed, alg.Intersect):
         for part in sorted(failed.parts, key=lambda other: -len(program.below(other))):
             remaining = [other for other in failed.parts if other is not part]
-            yield from _joined(part, partial(_before, remaining[0]), lookup)
+            yield from _with_similar(part, partial(_before_text, remaining[0]), lookup)
     if isinstance(failed, alg.Where) and isinstance(failed.condition, alg.Among):
-        for _, text, _, fresh in _joined(failed.condition.entities, lambda: f"after {tested(failed)}", lookup):
+        for _, text, _, fresh in _with_similar(failed.condition.entities, lambda: f"after {tested(failed)}", lookup):
             yield "join", text, failed, alg.Where(failed.facts, alg.Among(fresh))  # type: ignore[arg-type]
     scan = next((node for node in program.below(failed) if isinstance(node, Scan)), None)
     if scan is None or scan.of is None or isinstance(scan.of, alg.AllEntities):
         return
     if not isinstance(failed, alg.Intersect | alg.Union | alg.Minus):
-        yield from _joined(scan.of, partial(_before, scan), lookup)
+        yield from _with_similar(scan.of, partial(_before_text, scan), lookup)
     if scan is failed and scan.family == "relation" and any(map(lookup.schema.has_attribute, scan.predicates or ())):
         text = f"with {words(scan)} joined by names, as its values are texts"
         if scan.anchor == "object":
@@ -1103,7 +1103,7 @@ def _joined_by_keys(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
 #: The longest key, in characters.
 _LONGEST_KEY: Final = 100
 #: The most concepts tried as the part of a key before a slash.
-_MOST_BEFORE: Final = 20
+_MAX_PREFIXES: Final = 20
 
 
 def _spellings(key: str, concepts: Sequence[str]) -> list[str]:
@@ -1120,7 +1120,7 @@ def _spellings(key: str, concepts: Sequence[str]) -> list[str]:
     forms = [key]
     for form in (bare, *(re.sub("[-_ ]+", mark, marked) for mark in ("", "-", "_", " "))):
         forms += [form, form.upper(), form.lower(), form.title()]
-    prefixes = concepts[:_MOST_BEFORE] if bare == key else ()
+    prefixes = concepts[:_MAX_PREFIXES] if bare == key else ()
     forms += [
         f"{concept}/{form}" for concept in prefixes for form in (bare, bare.upper(), bare.lower(), re.sub("[-_ ]+", "", bare))
     ]
@@ -1131,18 +1131,18 @@ def _spellings(key: str, concepts: Sequence[str]) -> list[str]:
 _BEFORE_DIGITS: Final = re.compile(r"([^\W\d_])[-_ ]?(\d)")
 
 
-def _before(node: Node) -> str:
+def _before_text(node: Node) -> str:
     return f"before {words(node)}"
 
 
-def _joined(of: Entities, where: Callable[[], str], lookup: Lookup) -> Iterator[Candidate]:
+def _with_similar(of: Entities, where: Callable[[], str], lookup: Lookup) -> Iterator[Candidate]:
     """Propose entities together with those of similar names."""
     similar = lookup.alike(of)
     if similar:
         yield "join", f"with {either(similar)} as well {where()}", of, alg.Union((of, alg.ByName(tuple(similar))))
 
 
-def _joined_everywhere(program: Program) -> Iterator[Candidate]:
+def _with_similar_everywhere(program: Program) -> Iterator[Candidate]:
     """Propose the program with all entities of similar names at every step, where a single join is not enough."""
     replacements: dict[int, Node] = {}
     names: list[str] = []
@@ -1176,7 +1176,7 @@ _BEFORE_NUMBER: Final = re.compile(r"(?<=[^\W\d_]) (?=\d)")
 def _other_predicates(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
     """Propose predicates that the entities have in place of one they lack, similar ones first."""
     assert scan.of is not None
-    own = lookup.predicates(scan.of, 50)[_way(scan)]
+    own = lookup.predicates(scan.of, 50)[_direction_of(scan)]
     for name in scan.predicates or ():
         for other in nearest(name, own, most=2):
             if other not in (scan.predicates or ()):

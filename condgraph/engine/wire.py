@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 #: The most idle connections of a pool.
-_MOST_IDLE: Final = 4
+_MAX_IDLE: Final = 4
 
 
 class Wire:
@@ -133,7 +133,7 @@ class Pool:
         fresh.wire = request.wire
         headers = {**request.headers, **request.unredirected_hdrs}
         while True:
-            connection = self._taken(fresh) or fresh
+            connection = self._take_idle(fresh) or fresh
             try:
                 connection.request(request.get_method(), request.selector, request.data, headers)
                 answer = connection.getresponse()
@@ -156,7 +156,7 @@ class Pool:
             answer.pool, answer.connection = self, connection
             return answer
 
-    def _taken(self, like: _Plain | _Tls) -> _Plain | _Tls | None:
+    def _take_idle(self, like: _Plain | _Tls) -> _Plain | _Tls | None:
         """Take an open idle connection to the same server as `like`."""
         if self._process != os.getpid():
             # The parent process of this fork still uses them.
@@ -178,7 +178,7 @@ class Pool:
 
     def give(self, connection: _Plain | _Tls) -> None:
         """Take back a connection whose last response was read to its end."""
-        if len(self._idle) < _MOST_IDLE and connection.wire.release():
+        if len(self._idle) < _MAX_IDLE and connection.wire.release():
             self._idle.append(connection)
         else:
             connection.close()

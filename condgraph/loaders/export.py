@@ -32,7 +32,7 @@ from typing import IO, Any, Final, NoReturn
 
 from condgraph.engine import facts as model
 from condgraph.engine.errors import FormatError, LoadError
-from condgraph.engine.values import FORMS, MOST_DIGITS, NO_UNIT, UNKNOWN, FormedText, Precision, Quantity, Time, Value
+from condgraph.engine.values import FORMS, MAX_DIGITS, NO_UNIT, UNKNOWN, FormedText, Precision, Quantity, Time, Value
 from condgraph.loaders.base import JSON_SIGN, NO_FILE, Format, Options, Reading
 from condgraph.loaders.files import ENCODING_HELP, blocks, path_of
 
@@ -206,7 +206,7 @@ _dump: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=
 _KINDS: Final = {kind.name.lower(): kind for kind in model.EntityKind}
 _PRECISIONS: Final = {precision.name.lower(): precision for precision in Precision}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]").search
-_TOO_LARGE: Final = 10**MOST_DIGITS
+_TOO_LARGE: Final = 10**MAX_DIGITS
 
 
 class _Wrong(Exception):
@@ -364,15 +364,15 @@ def _number(number: Any) -> int | float | Decimal:
         except InvalidOperation:
             raise _Wrong(f"{number!r} is not a number") from None
         if exact.is_finite():
-            if abs(exact.adjusted()) >= MOST_DIGITS:
-                raise _Wrong(f"a number has more than {MOST_DIGITS} digits")
+            if abs(exact.adjusted()) >= MAX_DIGITS:
+                raise _Wrong(f"a number has more than {MAX_DIGITS} digits")
             return exact
     elif isinstance(number, float):
         if math.isfinite(number):
             return number
     elif isinstance(number, int) and not isinstance(number, bool):
         if abs(number) >= _TOO_LARGE:
-            raise _Wrong(f"a number has more than {MOST_DIGITS} digits")
+            raise _Wrong(f"a number has more than {MAX_DIGITS} digits")
         return number
     raise _Wrong(f"{number!r} is not a finite number")
 

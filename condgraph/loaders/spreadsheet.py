@@ -33,7 +33,7 @@ from itertools import count, groupby, pairwise
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from condgraph.engine.bounds import LOOK, check, current
+from condgraph.engine.bounds import POLL, check, current
 from condgraph.engine.errors import LoadError, MissingExtraError, nearest, numbered
 from condgraph.engine.facts import Item
 from condgraph.engine.values import collapse
@@ -340,7 +340,7 @@ class _Pipe(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while os.name == "posix" and current() is not None and not select.select([self._handle], [], [], LOOK)[0]:
+        while os.name == "posix" and current() is not None and not select.select([self._handle], [], [], POLL)[0]:
             check()
         data = os.read(self._handle, len(buffer))
         buffer[: len(data)] = data

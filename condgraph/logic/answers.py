@@ -378,7 +378,7 @@ class LogicAnswers(Tabular):
 
     def _repr_html_(self) -> str:
         """Return the answers and the picture of the first, for notebooks."""
-        shown = self.answers[: html.MOST_ROWS]
+        shown = self.answers[: html.MAX_ROWS]
         rows = [(answer.entity.name, _number(answer.score), "observed" if answer.observed else "predicted") for answer in shown]
         parts = [html.table("answers", ("answer", "score", ""), rows, len(self.answers) - len(rows))] if rows else []
         if shown:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event, Lock, Thread
 from typing import Any, Final, Literal, Protocol, TypedDict, TypeVar, Unpack, overload, runtime_checkable
 
-from condgraph.engine.bounds import LOOK, check, check_bounds, current
+from condgraph.engine.bounds import POLL, check, check_bounds, current
 from condgraph.engine.errors import BudgetError, CondgraphError, ModelError, OptionError, numbered
 
 # -- the model ---------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ class Wait:
         cancelled = None if outer is None else outer.cancelled()
         while True:
             left = self.left()
-            if done.wait(left if cancelled is None else LOOK if left is None else min(left, LOOK)):
+            if done.wait(left if cancelled is None else POLL if left is None else min(left, POLL)):
                 return
             check()
             if self.over():

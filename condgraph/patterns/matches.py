@@ -252,7 +252,7 @@ class Matches(Answer):
     @timed
     def _repr_html_(self) -> str:
         """Return the first subgraphs with their distances, and warnings, for notebooks."""
-        rows = [_html_row(solution) for solution in watched(self.shown[: html.MOST_ROWS], FEW)]
+        rows = [_html_row(solution) for solution in watched(self.shown[: html.MAX_ROWS], FEW)]
         below = [html.table("subgraphs", ("distance", "subgraph"), rows, len(self.shown) - len(rows))] if rows else []
         return html.page(f"Matches: {len(self)} of {self.pattern}", below, warnings=self.warnings)
 

@@ -205,7 +205,7 @@ class Solution:
     def _repr_html_(self) -> str:
         """Return the subgraph as a drawing and a table of its statements, for notebooks."""
         triples = self.triples
-        shown = triples[: html.MOST_ROWS]
+        shown = triples[: html.MAX_ROWS]
         below = html.table("statements", ("subject", "predicate", "object"), shown, len(triples) - len(shown))
         return html.page(f"distance {self.distance:.6f}", [self.draw().svg, below])
 

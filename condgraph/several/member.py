@@ -20,7 +20,7 @@ from condgraph.engine.facts import Entity, Item, Ref, Source, Sourced, Statement
 from condgraph.engine.facts import Member as Membership
 from condgraph.engine.lowered import Lowered
 from condgraph.engine.passes import rewrite
-from condgraph.engine.schema import MOST_COMPARED, Kinds, below
+from condgraph.engine.schema import MAX_COMPARED, Kinds, below
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.readback import items, some_items, statements
@@ -337,7 +337,7 @@ class SnapshotNames:
     def all_names(self, around: Sequence[str]) -> list[str]:
         """Return the names of all entities, concepts and rows; in a large graph, only those near some texts."""
         snapshot = self._snapshot
-        if snapshot.entities <= MOST_COMPARED:
+        if snapshot.entities <= MAX_COMPARED:
             return snapshot.texts.take(np.unique(snapshot.entity_name))
         return [name for text in around for name in snapshot.schema.nearest_entities(text)]
 

@@ -76,12 +76,12 @@ class SeveralAnswer(StoredAnswer):
             answer = given.answer
             self._query = partial(getattr, answer)  # type: ignore[method-assign]
 
-    def _work_out(self) -> tuple[list[Any], list[str]]:
+    def _compute(self) -> tuple[list[Any], list[str]]:
         if self._given is None:
-            return super()._work_out()
+            return super()._compute()
         values, texts = self._given.answer._outcome()
         if self._limit is not None:
-            self._cut = max(len(values) - self._limit, 0)
+            self._omitted = max(len(values) - self._limit, 0)
         return values[: self._limit], texts[: self._limit]
 
     @kept
@@ -108,7 +108,7 @@ class SeveralAnswer(StoredAnswer):
         result = []
         for function, node in steps:
             if node is self.plan and self._given is not None:
-                size = len(self._outcome()[0]) + self._cut, tuple(self._outcome()[1][:3])
+                size = len(self._outcome()[0]) + self._omitted, tuple(self._outcome()[1][:3])
             elif id(node) in known and node is self.plan:
                 size = self._size(node)
             else:

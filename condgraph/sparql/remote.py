@@ -18,7 +18,7 @@ from condgraph.engine import errors
 from condgraph.engine.bounds import cached, current, shared, watched, within
 from condgraph.engine.facts import Source
 from condgraph.engine.owner import Owner
-from condgraph.engine.schema import AROUND, MOST_COMPARED, beginnings, ids_of_key, offered
+from condgraph.engine.schema import MAX_COMPARED, NEARBY, beginnings, ids_of_key, offered
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import held, holding
 from condgraph.engine.stored_schema import StoredSchema
@@ -349,11 +349,11 @@ class SparqlStore(RdfStore):
 
     def all_names(self, around: Sequence[str]) -> list[str]:
         """Return the names of all entities, concepts and rows; in a large graph, only those that sort next to some texts."""
-        if sum(self._counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) <= MOST_COMPARED:
+        if sum(self._counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) <= MAX_COMPARED:
             return [row["n"].value for row in self.select("SELECT ?n WHERE { ?e <pred:name> ?n }")]
         sides = ((">=", "STR(?n)"), ("<", "DESC(STR(?n))"))
         texts = [
-            f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> ?n FILTER(STR(?n) {side} {string(at)}) }} ORDER BY {order} LIMIT {AROUND}"
+            f"SELECT DISTINCT ?n WHERE {{ ?e <pred:name> ?n FILTER(STR(?n) {side} {string(at)}) }} ORDER BY {order} LIMIT {NEARBY}"
             for at in around
             for side, order in sides
         ]

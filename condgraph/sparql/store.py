@@ -230,8 +230,8 @@ class _Sparql(StoredAnswer):
     def _telling(self) -> Mapping[str, str]:
         return self._store.target.schema.telling
 
-    def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
-        return self._local._counted(nodes) if self._store.target.local else self.recounted(nodes, timeout)
+    def _count_results(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+        return self._local._count_results(nodes) if self._store.target.local else self.recounted(nodes, timeout)
 
     def _query_warnings(self, left: LeftOut) -> list[str]:
         """Return the warnings of the query's operators, some of which need the inputs of the operators.
@@ -267,10 +267,10 @@ class SparqlAnswer(_Sparql):
         super().__init__(place, request, lowered, compiled)
         self._rows = rows
 
-    def _work_out(self) -> tuple[list[Any], list[str]]:
+    def _compute(self) -> tuple[list[Any], list[str]]:
         pairs = sorted(self._pairs, key=lambda pair: (order_key(pair[0]), pair[1]))
         if self._limit is not None and len(pairs) > self._limit:
-            self._cut = len(pairs) - self._limit
+            self._omitted = len(pairs) - self._limit
             pairs = pairs[: self._limit]
         values = [value.name if self._compiled.shape in ("entities", "best", "tied") else value for value, _ in pairs]
         return values, [text for _, text in pairs]
@@ -321,7 +321,7 @@ class SparqlAnswer(_Sparql):
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
         sizes = self._store.sizes([node for _, node in steps])
         last = len(steps) - 1
-        own = len(self._outcome()[0]) + self._cut, tuple(self._outcome()[1][:3])
+        own = len(self._outcome()[0]) + self._omitted, tuple(self._outcome()[1][:3])
         return [
             Step(function, describe(node), *(own if i == last else sizes[i] or (0, ()))) for i, (function, node) in enumerate(steps)
         ]

@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 
 from condgraph.engine.addresses import Address
-from condgraph.engine.bounds import LOOK, Budget, check, current, watched
+from condgraph.engine.bounds import POLL, Budget, check, current, watched
 from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError
 from condgraph.sql.tables import PREFIX, Row, Type, as_arrow
 from condgraph.sql.terms import table_of, type_of
@@ -145,7 +145,7 @@ class _Watch:
         cancelled = self._budget.cancelled()
         while True:
             remaining = self._budget.left()
-            pause = LOOK if cancelled is not None else remaining
+            pause = POLL if cancelled is not None else remaining
             if remaining is not None and pause is not None:
                 pause = min(remaining, pause)
             if self._over.wait(pause):
@@ -153,7 +153,7 @@ class _Watch:
             remaining = self._budget.left()
             if (remaining is not None and remaining <= 0) or (cancelled is not None and cancelled.is_set()):
                 # A query that has not begun cannot be ended: repeat this until it is over.
-                while not self._over.wait(LOOK / 5):
+                while not self._over.wait(POLL / 5):
                     with suppress(Exception):
                         self._end()
                 return
@@ -216,7 +216,7 @@ class _File:
             return
         with self._free:
             while self._writes:
-                self._free.wait(LOOK)
+                self._free.wait(POLL)
                 check()
             if self._connection is None:
                 self._connection = self._opened(read_only=True)
@@ -245,12 +245,12 @@ class _File:
                     raise StoreBusyError(
                         f"somebody else writes {self._path}", hint="load again when that is finished, or wait= for it"
                     )
-                self._free.wait(LOOK)
+                self._free.wait(POLL)
             self._writes = True
         try:
             with self._free:
                 while self._readers:
-                    self._free.wait(LOOK)
+                    self._free.wait(POLL)
                     check()
                 self._close()
             while True:

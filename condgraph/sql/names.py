@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from condgraph.engine import algebra as alg
 from condgraph.engine.facts import EntityKind, Ref
-from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
+from condgraph.engine.schema import MAX_COMPARED, NEARBY, Kinds
 from condgraph.engine.values import NO_UNIT, Kind, Value
 from condgraph.sql.plan import Plans
 from condgraph.sql.tables import Row, value_of
@@ -88,10 +88,10 @@ class SqlNames:
     def all_names(self, around: Sequence[str]) -> list[str]:
         """Return the names of all entities, concepts and rows; in a large graph, only those that sort next to some texts."""
         ((count,),) = self._read(self._plans.count(_ALL))
-        if count <= MOST_COMPARED:
+        if count <= MAX_COMPARED:
             return [name for _, name, *_ in self._read(self._plans.entities(_ALL))]
         result: list[str] = []
         for text in filter(is_text, around):
             for below in (False, True):
-                result += [name for (name,) in self._read(self._plans.names_near(text, AROUND, below=below))]
+                result += [name for (name,) in self._read(self._plans.names_near(text, NEARBY, below=below))]
         return result

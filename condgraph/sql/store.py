@@ -345,23 +345,23 @@ class SqlAnswer(StoredAnswer):
         """Whether the client finished the plan."""
         return self._compiled.shape in ("gathered", "witness", "counted rows")
 
-    def _work_out(self) -> tuple[list[Any], list[str]]:
+    def _compute(self) -> tuple[list[Any], list[str]]:
         if self._finished:
-            return super()._work_out()
+            return super()._compute()
         if self._compiled.shape == "entities":
             entities = sorted(self._entities(), key=lambda entity: (order_key(entity), entity.name))
             if self._limit is not None and len(entities) > self._limit:
-                self._cut = len(entities) - self._limit
+                self._omitted = len(entities) - self._limit
             names = [entity.name for entity in entities[: self._limit]]
             return list(names), names
         if self._compiled.shape == "values":
             pairs = sorted(self._pairs(), key=lambda pair: (order_key(pair[0]), pair[1]))
             if self._limit is not None and len(pairs) > self._limit:
-                self._cut = len(pairs) - self._limit
+                self._omitted = len(pairs) - self._limit
             return [value for value, _ in pairs[: self._limit]], [text for _, text in pairs[: self._limit]]
         value = self._rows[0][0] if self._compiled.shape == "count" else bool(self._rows)
         if self._limit == 0:
-            self._cut = 1
+            self._omitted = 1
             return [], []
         return [value], [text_of(value)]
 
@@ -427,7 +427,7 @@ class SqlAnswer(StoredAnswer):
         for i, (function, node) in enumerate(steps):
             size = sizes.get(i)
             if size is None and i == last and not self._finished:
-                size = len(self._outcome()[0]) + self._cut, tuple(self._outcome()[1][:3])
+                size = len(self._outcome()[0]) + self._omitted, tuple(self._outcome()[1][:3])
             elif size is None:
                 size = self._size(nodes[i]) if id(nodes[i]) in known else self._local._size(nodes[i])
             result.append(Step(function, describe(node), *size, self._notes.get(id(node), "")))

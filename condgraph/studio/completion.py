@@ -17,7 +17,7 @@ from condgraph.engine.bounds import watched
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.iris import PREFIXES, encode
-from condgraph.engine.schema import MOST_COMPARED, Schema, beginnings
+from condgraph.engine.schema import MAX_COMPARED, Schema, beginnings
 from condgraph.languages.kopl.table import CLOSED
 from condgraph.languages.kopl.table import FUNCTIONS as KOPL
 from condgraph.sparql.layout import SOURCE
@@ -155,7 +155,7 @@ def _around(graph: Graph, text: str) -> Iterable[str]:
         reader: Any = getattr(schema, "reader", None) or graph._store_of(None)
         result = sorted(set(reader.all_names(forms)))
         counts = graph.status().counts
-        if sum(counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) > MOST_COMPARED:
+        if sum(counts.get(kind, 0) for kind in ("entities", "concepts", "rows")) > MAX_COMPARED:
             return result  # only the names around this text
         names = schema.kept["studio.names"] = result
     starts = [bisect_left(names, form) for form in forms]

@@ -20,7 +20,7 @@ from condgraph.engine.algebra import Condition, Needs, Node, whole_inputs
 from condgraph.engine.errors import DeadlineError, OptionError
 from condgraph.engine.evidence import Searched
 from condgraph.engine.execute.evidence import Demand, inputs_asked, whole
-from condgraph.engine.execute.searched import LOOKS
+from condgraph.engine.execute.searched import RECORDERS
 from condgraph.engine.facts import Entity, EntityKind, Member, Ref, Sourced, Statement, Subclass
 from condgraph.engine.kinds import kinds_of, kinds_tested, may_warn
 from condgraph.engine.values import Kind, Quantity, Time
@@ -96,7 +96,7 @@ def test_what_an_operator_says_of_itself_is_of_its_own_fields(operator: type[Any
     # What is carried on is read through one field, whose kinds are those of the result.
     assert facets.gives != "carried" or len(facets.carries) == 1
     assert not facets.alters or facets.carries
-    assert (facets.reads != "nothing") == (operator in LOOKS)
+    assert (facets.reads != "nothing") == (operator in RECORDERS)
     assert not facets.total or len([name for name in names if name in ("of", "values")]) == 1
 
 

@@ -357,7 +357,7 @@ def test_the_command_lists_conflicts(tmp_path: Path) -> None:
 
 
 def test_the_limit_of_counted_conflicts_is_of_all_predicates_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.engine.conflicts._MOST_COUNTED", 4)
+    monkeypatch.setattr("condgraph.engine.conflicts._MAX_COUNTED", 4)
     graph = condgraph.Graph()
     graph.add([Statement("Nepal", name, Quantity(number)) for name in ("area", "height") for number in range(4)])
     graph.declare(["area", "height"])

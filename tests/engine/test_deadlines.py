@@ -27,7 +27,7 @@ from condgraph.engine.algebra import expressions
 from condgraph.engine.algebra import grouped as ex
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import (
-    PIECE,
+    CHUNK,
     Budget,
     SharedTask,
     Workers,
@@ -373,7 +373,7 @@ def test_a_check_keeps_to_the_timeout_of_its_answer(ugly: Graph) -> None:
 def test_logical_answers_without_a_bound(ugly: Graph) -> None:
     meter = lateness(lambda: ugly.logic("?x : exists ?v. at(?x, ?v)", k=None, explain=False))
     assert quick_enough(meter.most, LATE), meter.where
-    assert meter.looks > MANY // PIECE
+    assert meter.looks > MANY // CHUNK
 
 
 # -- patterns --------------------------------------------------------------------------------------
@@ -573,7 +573,7 @@ def bounded() -> Iterator[None]:
 @pytest.mark.usefixtures("bounded")
 def test_pieces_give_what_the_whole_gives() -> None:
     draw = random.Random(2)
-    size = 5 * PIECE + 17
+    size = 5 * CHUNK + 17
     values = [draw.randrange(1000) for _ in range(size)]
     assert [one for piece in pieces(values) for one in piece] == list(watched(values)) == values
     for reverse in (False, True):

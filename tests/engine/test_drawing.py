@@ -11,7 +11,7 @@ import pytest
 
 import condgraph
 from condgraph import Entity, Graph, Ref, Statement
-from condgraph.engine.drawing import MOST_ALIKE, MOST_ARROWS, MOST_BETWEEN, MOST_NODES, Drawing, of_kinds, of_statements
+from condgraph.engine.drawing import MAX_ARROWS, MAX_NODES, MAX_PARALLEL, MAX_UNGROUPED, Drawing, of_kinds, of_statements
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "</text><script>alert('x')</script>\x07 & \"quoted\""
@@ -58,14 +58,14 @@ def test_many_alike_are_a_group_with_their_number() -> None:
     group = next(box for box in drawing.boxes if box.kind == "group")
     assert group.text == "29: p1, p10, p11, ..."
     assert len(drawing.arrows) == 4
-    few = drawn(made(*many[:MOST_ALIKE]))
-    assert len(few.arrows) == MOST_ALIKE
+    few = drawn(made(*many[:MAX_UNGROUPED]))
+    assert len(few.arrows) == MAX_UNGROUPED
 
 
 def test_what_does_not_fit_is_counted() -> None:
     drawing = drawn(made(*((f"a{i}", "knows", f"b{i}") for i in range(700))))
-    assert len(drawing.boxes) == MOST_NODES
-    assert drawing.left_out == f"and {700 - MOST_NODES // 2} more statements"
+    assert len(drawing.boxes) == MAX_NODES
+    assert drawing.left_out == f"and {700 - MAX_NODES // 2} more statements"
     assert drawing.left_out in drawing.svg
 
 
@@ -99,12 +99,12 @@ def test_names_are_data_and_no_markup() -> None:
 
 def test_a_schema_of_many_predicates_is_a_few_arrows() -> None:
     drawing = of_kinds([("a", f"p{at}", "b", "") for at in range(10_000)], "schema")
-    assert [arrow.text for arrow in drawing.arrows] == [f"p{at}" for at in range(MOST_BETWEEN)]
-    assert f"and {10_000 - MOST_BETWEEN:,} more predicates" in drawing.svg
+    assert [arrow.text for arrow in drawing.arrows] == [f"p{at}" for at in range(MAX_PARALLEL)]
+    assert f"and {10_000 - MAX_PARALLEL:,} more predicates" in drawing.svg
     kinds = [(f"k{at % 20}", f"p{at}", f"k{at % 39}", "") for at in range(780)]
     drawing = of_kinds(kinds, "schema")
-    assert len(drawing.arrows) == MOST_ARROWS
-    assert f"and {len(kinds) - MOST_ARROWS:,} more predicates" in drawing.svg
+    assert len(drawing.arrows) == MAX_ARROWS
+    assert f"and {len(kinds) - MAX_ARROWS:,} more predicates" in drawing.svg
 
 
 def test_the_longest_of_several_texts_between_two_boxes_has_room() -> None:

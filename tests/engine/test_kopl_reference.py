@@ -115,7 +115,7 @@ def test_every_path(padding: str, few: int, monkeypatch: pytest.MonkeyPatch) -> 
     """Many examples from seeds, on graphs small and large beside what is asked, with every
     threshold of the lookups.
     """
-    monkeypatch.setattr(physical, "FEW", few)
+    monkeypatch.setattr(physical, "MAX_SINGLE", few)
     left_out = 0
     for seed in range(by_lane(6, 60, 60) if padding == "bare" else by_lane(1, 12, 12)):
         dice = Dice(seed)

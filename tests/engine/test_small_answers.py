@@ -31,7 +31,7 @@ from condgraph.engine.records import Evidence
 from condgraph.engine.snapshot.build import kept
 from condgraph.engine.snapshot.container import _from_rows, _short
 from condgraph.engine.terms import loads
-from condgraph.engine.toml import MOST_PARTS, read_toml
+from condgraph.engine.toml import MAX_KEY_PARTS, read_toml
 from condgraph.engine.values import DAY_SECONDS, Kind, Precision, Quantity, Time
 
 
@@ -92,9 +92,9 @@ def test_a_repr_does_not_raise_what_its_warnings_raise() -> None:
 
 
 def test_the_line_of_a_key_with_too_many_parts() -> None:
-    assert read_toml("\n".join(["a = 1", ".".join("k" * MOST_PARTS) + " = 1"]))["a"] == 1
-    with pytest.raises(ValueError, match=rf"^the key in line 2 has more than {MOST_PARTS} parts$"):
-        read_toml("\n".join(["a = 1", ".".join("k" * (MOST_PARTS + 2)) + " = 1"]))
+    assert read_toml("\n".join(["a = 1", ".".join("k" * MAX_KEY_PARTS) + " = 1"]))["a"] == 1
+    with pytest.raises(ValueError, match=rf"^the key in line 2 has more than {MAX_KEY_PARTS} parts$"):
+        read_toml("\n".join(["a = 1", ".".join("k" * (MAX_KEY_PARTS + 2)) + " = 1"]))
 
 
 def test_the_ends_of_an_interval_that_is_no_whole_days() -> None:

@@ -27,7 +27,7 @@ from condgraph.engine.operands import Inapplicable, Operand, alike, measure_of, 
 from condgraph.engine.owner import NOBODY, SILENT, Owner
 from condgraph.engine.snapshot.cells import encode_column
 from condgraph.engine.snapshot.directory import _locked
-from condgraph.engine.values import MOST_DIGITS, NO_UNIT, OPEN_START, Precision, Quantity, Time
+from condgraph.engine.values import MAX_DIGITS, NO_UNIT, OPEN_START, Precision, Quantity, Time
 
 
 def test_equal_texts_are_one_value() -> None:
@@ -50,16 +50,16 @@ def test_numbers_in_texts_are_said() -> None:
 
 
 def test_numbers_have_so_many_digits_and_no_more() -> None:
-    assert number_in("9" * MOST_DIGITS) == 10**MOST_DIGITS - 1
+    assert number_in("9" * MAX_DIGITS) == 10**MAX_DIGITS - 1
     assert number_in("+1,000") == 1000
     # A float would be infinite.
     assert number_in("9" * 400 + ".5") == Decimal("9" * 400 + ".5")
     with pytest.raises(Inapplicable, match=r"no number$"):
-        number_in("9" * (MOST_DIGITS + 1))
+        number_in("9" * (MAX_DIGITS + 1))
     for sign in (1, -1):
-        assert plain(Fraction(sign * (10**MOST_DIGITS - 1))) == sign * (10**MOST_DIGITS - 1)
+        assert plain(Fraction(sign * (10**MAX_DIGITS - 1))) == sign * (10**MAX_DIGITS - 1)
         with pytest.raises(Inapplicable, match="more than"):
-            plain(Fraction(sign * 10**MOST_DIGITS))
+            plain(Fraction(sign * 10**MAX_DIGITS))
 
 
 def test_a_time_without_a_start_has_no_year() -> None:
@@ -170,16 +170,16 @@ def test_a_column_with_whole_numbers_that_no_float_is_keeps_them() -> None:
 
 
 def test_names_that_were_asked_for_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.engine.snapshot.snapshot._MOST_NAMES", 3)
+    monkeypatch.setattr("condgraph.engine.snapshot.snapshot._MAX_CACHED_NAMES", 3)
     snapshot = built([Entity(one, one.upper()) for one in "abcdef"])
     assert snapshot.names_of([0, 1]) == ["A", "B"]
     assert snapshot.names_of([1, 2]) == ["B", "C"]
     # Two and two were too many, so that the first two were forgotten.
-    assert snapshot._known_names == {1: "B", 2: "C"}
+    assert snapshot._name_cache == {1: "B", 2: "C"}
     assert snapshot.names_of([3]) == ["D"]
-    assert snapshot._known_names == {1: "B", 2: "C", 3: "D"}
+    assert snapshot._name_cache == {1: "B", 2: "C", 3: "D"}
     assert snapshot.names_of([0, 1, 2, 3]) == ["A", "B", "C", "D"]
-    assert len(snapshot._known_names) <= 3
+    assert len(snapshot._name_cache) <= 3
 
 
 def test_a_span_has_the_year_that_it_begins_in() -> None:

@@ -251,7 +251,7 @@ def matches(edges: list[tuple[str, str]], parts: list[tuple[str, str]], row: dic
 @pytest.mark.parametrize("few", [0, 4_096])
 def test_counts_are_those_of_the_rows(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of rows that are only counted, equal ones are one row with its number; a loop over the statements counts each."""
-    monkeypatch.setattr(solving, "_FEW", few)
+    monkeypatch.setattr(solving, "_MIN_MERGED", few)
     rng = random.Random(few)
     shapes = (["xy", "yz", "zw", "wx"], ["xy", "yz", "xw", "wz"], ["xy", "zy", "xw", "zw"], ["xy", "yz", "zw"], ["xy", "xz", "xw"])
     for _ in range(40):
@@ -387,7 +387,7 @@ def test_a_row_has_evidence_of_its_own() -> None:
 
 
 def test_a_product_names_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rowset, "MOST_ROWS", 50)
+    monkeypatch.setattr(rowset, "MAX_ROWS", 50)
     with pytest.raises(PlanError, match=r"8 rows of x, y with 8 rows of z, w, which share no variable"):
         answer(alg.Pattern((knows(), knows(Z, V("w")))))
     with pytest.raises(PlanError, match="share no variable"):

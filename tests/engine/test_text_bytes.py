@@ -17,7 +17,7 @@ ALPHABETS = ("a", "ab", "abcdé漢😀", "x\0y", "0123456789")
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 @pytest.mark.parametrize("prefix", ["", "http://example.org/a/long/prefix/", "http://example.org/" * 5])
 def test_texts_are_sorted_and_summed_as_one_by_one(alphabet: str, prefix: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.engine.snapshot.container._FEW", few)
+    monkeypatch.setattr("condgraph.engine.snapshot.container._MAX_SINGLE", few)
     draw = random.Random(3)
     for count, longest in ((0, 1), (1, 0), (2, 3), (40, 1), (300, 9), (300, 24), (200, 90)):
         texts = [prefix + "".join(draw.choices(alphabet, k=draw.randrange(longest + 1))) for _ in range(count)]

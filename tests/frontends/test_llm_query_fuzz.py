@@ -129,12 +129,12 @@ def test_programs_that_would_grow_without_end_stop(graph: Graph, monkeypatch: py
     from condgraph.engine import functions
     from condgraph.engine.execute import facts
 
-    monkeypatch.setattr(facts, "MOST_VALUES", 1000)
+    monkeypatch.setattr(facts, "MAX_VALUES", 1000)
     lines = ["Query1: \"get_information(relation='Year')\""]
     lines += [f"Query{at}: \"max(set1='output_of_query{at - 1}', set2='output_of_query{at - 1}')\"" for at in range(2, 40)]
     with pytest.raises(CondgraphError, match="too many"):
         graph.query("\n".join(lines))
-    monkeypatch.setattr(functions, "MOST_PAIRS", 4)
+    monkeypatch.setattr(functions, "MAX_PAIRS", 4)
     program = f'{lines[0]}\nQuery2: "get_information(relation=\'City\')"\nQuery3: "output_of_query1 > output_of_query2"'
     answer = graph.query(program)
     assert answer.texts == []

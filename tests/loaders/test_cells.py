@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import condgraph
-from condgraph.engine.reading.shapes import LONGEST, ambiguous, careful, quick, readings, shape, written_with_comma
+from condgraph.engine.reading.shapes import MAX_LENGTH, ambiguous, careful, quick, readings, shape, written_with_comma
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.values import Precision, Quantity, Time, collapse, text_of
 from condgraph.loaders.table.column_types import MISSING, Profile, type_cells
@@ -588,7 +588,7 @@ def test_quick_readings_of_real_tables(data: Path) -> None:
     paths = sorted((data / "wikitablequestions/csv").glob("*/*.csv"))
     lines = [line for path in sample(paths, 20) for line in path.read_text("utf-8").splitlines()]
     texts = {collapse(cell) for line in lines for cell in line.split('","')}
-    looked = [text for text in texts if 0 < len(text) <= LONGEST and any(map(str.isdigit, text))]
+    looked = [text for text in texts if 0 < len(text) <= MAX_LENGTH and any(map(str.isdigit, text))]
     assert sum(map(same_as_careful, looked)) > 500
 
 

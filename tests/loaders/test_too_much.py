@@ -380,7 +380,7 @@ def test_members_of_any_hierarchy(under: list[tuple[int, int]], members: list[tu
 
 def test_a_hierarchy_that_no_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member of each of many concepts that lie under each other."""
-    monkeypatch.setattr("condgraph.engine.snapshot.layout.MOST", 10_000)
+    monkeypatch.setattr("condgraph.engine.snapshot.layout.MAX_MEMBERSHIPS", 10_000)
     monkeypatch.setattr("condgraph.engine.snapshot.layout._TIMES", 1)
     items: list[Any] = [Subclass(f"c{at}", f"c{at + 1}") for at in range(300)] + [Member(f"e{at}", f"c{at}") for at in range(300)]
     with pytest.raises(LoadError, match="of 300 that are stated"):

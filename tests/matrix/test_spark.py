@@ -66,7 +66,7 @@ def spark_server() -> Iterator[Any]:
     session = builder.getOrCreate()
     with pytest.MonkeyPatch.context() as patch:
         # A loaded machine takes longer to find out what emptied an answer.
-        patch.setattr(stored_answer, "MOST_EXPLAINING", 600.0)
+        patch.setattr(stored_answer, "MAX_EXPLAINING", 600.0)
         yield session
     session.stop()
 

@@ -313,7 +313,7 @@ def test_cypher_by_hand(pair: Pair) -> None:
 def test_what_an_answer_rests_on(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Evidence, trace, warnings and the check of a program are those in process."""
     # A busy machine would explain less.
-    monkeypatch.setattr("condgraph.engine.stored_answer.MOST_EXPLAINING", 300.0)
+    monkeypatch.setattr("condgraph.engine.stored_answer.MAX_EXPLAINING", 300.0)
     words = words_of(pair.here)
     for seed in range(by_lane(1, 3, 60)):
         program = as_text(kopl_program(Pick(seed), words=words, most=2, wrong=False))

@@ -25,7 +25,7 @@ def test_the_digest_and_the_survey_are_those_of_the_whole(size: int, monkeypatch
     for module in (identity, survey):
         monkeypatch.setattr(module, "slices", lambda length, most=size: bounds.slices(length, min(most, size)))
     monkeypatch.setattr(survey, "_WHOLE", 1)
-    monkeypatch.setattr(bounds, "_HELD", 0)
+    monkeypatch.setattr(bounds, "_MAX_SCRATCH", 0)
     part = snapshot()
     assert statement_ids(part).tolist() == [statement_id(part, number) for number in range(part.statements)]
     assert content_digest(part) == digest
@@ -33,7 +33,7 @@ def test_the_digest_and_the_survey_are_those_of_the_whole(size: int, monkeypatch
 
 
 def test_an_array_to_work_in_is_zeros_that_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_HELD", 3)
+    monkeypatch.setattr(bounds, "_MAX_SCRATCH", 3)
     for length in (0, 3, 4, 5000):
         array = bounds.scratch(length, "uint16")
         assert array.tolist() == [0] * length

@@ -161,7 +161,7 @@ def test_statements_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_long_columns_are_mapped_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.engine.snapshot.container.MOST", 1_000)
+    monkeypatch.setattr("condgraph.engine.snapshot.container.MAX_COLUMN", 1_000)
     memory = condgraph.open()
     for graph in (memory, condgraph.open(tmp_path / "store")):
         graph.add(mixed(), source="mixed")

@@ -22,7 +22,7 @@ from condgraph.cypher.load.pull import graph_sources, pull
 from condgraph.cypher.load.write import RemovalBatches, RowMaker, earlier_content_id, write_snapshot
 from condgraph.edits import RemoteEdit, joined, named_in
 from condgraph.engine import errors
-from condgraph.engine.bounds import LEAST, waiting
+from condgraph.engine.bounds import MIN_TIMEOUT, waiting
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.facts import EntityKind, Statement
 from condgraph.engine.identity import content_digest
@@ -325,7 +325,7 @@ def _wait_for_others(connection: Connection, graph: str, load: str, what: list[s
     With `held`, a server that does not answer does not exceed this time either.
     """
     while True:
-        about, now = look(connection, graph, max(until - time.monotonic(), LEAST) if held else None)
+        about, now = look(connection, graph, max(until - time.monotonic(), MIN_TIMEOUT) if held else None)
         busy = busy_error(graph, about, now, load, what)
         if busy is None:
             return about

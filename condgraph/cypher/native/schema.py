@@ -40,7 +40,7 @@ class NativeSchema(StoredSchema):
         """Return the properties of nodes that give an attribute, by label."""
         return [(node.label, prop) for node in self.mapping.nodes for prop in node.properties if prop.predicate == attribute]
 
-    def _read_alone(self, key: str, qualifier: bool) -> bool:
+    def _is_read_alone(self, key: str, qualifier: bool) -> bool:
         """See `StoredSchema._read_alone`. It is also True if there are too many values to look at, which answers then report."""
         mapping = self.mapping
         if qualifier:

@@ -31,7 +31,7 @@ from condgraph.engine.algebra import Node, postorder
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import StoreError, UnsupportedError
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Statement
-from condgraph.engine.schema import AROUND, MOST_COMPARED, Kinds
+from condgraph.engine.schema import MAX_COMPARED, NEARBY, Kinds
 from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
@@ -258,7 +258,7 @@ class NativeNames:
         """Return the names of all nodes and concepts; for a large database, those next to some texts in the order of
         name properties.
         """
-        if self._schema.mapping.node_count <= MOST_COMPARED:
+        if self._schema.mapping.node_count <= MAX_COMPARED:
             return list(dict.fromkeys(chain(self._schema.concepts, self.names())))
         result = list(self._schema.concepts) if around else []
         for pattern, key in self._layout.identity.naming("e"):
@@ -267,7 +267,7 @@ class NativeNames:
                     query = (
                         f"MATCH {pattern} WHERE {key} {side} $near RETURN DISTINCT {key} AS name ORDER BY name{order} LIMIT $most"
                     )
-                    result += [row["name"] for row in self._rows(query, near=text, most=AROUND)]
+                    result += [row["name"] for row in self._rows(query, near=text, most=NEARBY)]
         return list(dict.fromkeys(result))
 
 

@@ -314,7 +314,7 @@ class Signature:
         return count >= self.least and (most is None or count <= most)
 
 
-def _same(signature: Signature, names: str) -> dict[str, Signature]:
+def _signatures(signature: Signature, names: str) -> dict[str, Signature]:
     return dict.fromkeys(names.split(), signature)
 
 
@@ -331,7 +331,7 @@ _MAKERS: Final = ("date", "time", "localtime", "datetime", "localdatetime")
 #: `days.least` and `days.most` bound the duration of one. `rdf.iri` is the IRI of an entity or value without the base
 #: of its graph; the other `rdf` functions return the object of an RDF predicate of a value (`execute.rdf_terms`).
 FUNCTIONS: Final[dict[str, Signature]] = {
-    **_same(
+    **_signatures(
         Signature(1),
         """
         id elementid type labels keys properties startnode endnode nodes relationships length size head last tail
@@ -343,28 +343,28 @@ FUNCTIONS: Final[dict[str, Signature]] = {
         quantity unit number name
         """,
     ),
-    **_same(Signature(1, 2), "ltrim rtrim btrim"),
-    **_same(Signature(1, 3), "round"),
-    **_same(Signature(2), "atan2 left right split merged"),
-    **_same(Signature(2, 3), "range substring"),
-    **_same(Signature(3), "replace"),
-    **_same(Signature(0), "pi e rand randomuuid timestamp"),
+    **_signatures(Signature(1, 2), "ltrim rtrim btrim"),
+    **_signatures(Signature(1, 3), "round"),
+    **_signatures(Signature(2), "atan2 left right split merged"),
+    **_signatures(Signature(2, 3), "range substring"),
+    **_signatures(Signature(3), "replace"),
+    **_signatures(Signature(0), "pi e rand randomuuid timestamp"),
     **{f"{kind}.{clock}": Signature(0, 1) for kind in _MAKERS for clock in ("transaction", "statement", "realtime")},
     **{f"{kind}.truncate": Signature(2, 3) for kind in _MAKERS},
     **{kind: Signature(0, 1) for kind in _MAKERS},
-    **_same(Signature(1), "group_sum group_avg group_min group_max group_stdev group_stdevp"),
-    **_same(Signature(2), "group_percentilecont group_percentiledisc"),
-    **_same(Signature(1, None, nulls=True), "coalesce path"),
-    **_same(Signature(2, nulls=True), "nullif"),
-    **_same(Signature(1, nulls=True), "valuetype"),
-    **_same(Signature(1), "orderkey point listed"),
-    **_same(Signature(1), "duration datetime.fromepochmillis"),
-    **_same(Signature(2), "point.distance distance"),
-    **_same(Signature(3), "point.withinbbox"),
-    **_same(Signature(1), "days.least days.most"),
-    **_same(Signature(1), "rdf.iri rdf.value rdf.unit rdf.year rdf.date rdf.start rdf.end rdf.precision"),
-    **_same(Signature(2), "allen allen.possible allen.together"),
-    **_same(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),
+    **_signatures(Signature(1), "group_sum group_avg group_min group_max group_stdev group_stdevp"),
+    **_signatures(Signature(2), "group_percentilecont group_percentiledisc"),
+    **_signatures(Signature(1, None, nulls=True), "coalesce path"),
+    **_signatures(Signature(2, nulls=True), "nullif"),
+    **_signatures(Signature(1, nulls=True), "valuetype"),
+    **_signatures(Signature(1), "orderkey point listed"),
+    **_signatures(Signature(1), "duration datetime.fromepochmillis"),
+    **_signatures(Signature(2), "point.distance distance"),
+    **_signatures(Signature(3), "point.withinbbox"),
+    **_signatures(Signature(1), "days.least days.most"),
+    **_signatures(Signature(1), "rdf.iri rdf.value rdf.unit rdf.year rdf.date rdf.start rdf.end rdf.precision"),
+    **_signatures(Signature(2), "allen allen.possible allen.together"),
+    **_signatures(Signature(2), "datetime.fromepoch duration.between duration.indays duration.inmonths duration.inseconds"),
 }
 
 

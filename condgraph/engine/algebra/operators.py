@@ -938,17 +938,17 @@ def fields_of(node: Node, names: tuple[str, ...]) -> list[Node]:
 def whole_inputs(node: Node) -> list[Node]:
     """Return the inputs that must be complete (`Needs.whole`), those of conditions included."""
     inputs: list[Node] = []
-    _gather_whole(node, False, inputs)
+    _add_whole_inputs(node, False, inputs)
     return inputs
 
 
-def _gather_whole(record: Node | Condition, within: bool, found: list[Node]) -> None:
+def _add_whole_inputs(record: Node | Condition, within: bool, found: list[Node]) -> None:
     for name in () if not record.inputs() else record.__dataclass_fields__:  # type: ignore[union-attr]
         whole = within or name in record.needs.whole
         value: Any = getattr(record, name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, Condition):
-                _gather_whole(part, whole, found)
+                _add_whole_inputs(part, whole, found)
             elif whole and isinstance(part, Node):
                 found.append(part)
 

@@ -156,8 +156,8 @@ class MembershipPattern(Parameter):
 
 # -- Operators that read the graph -------------------------------------------------------------------
 
-_READS: Final = Facets(carries=(), strict=(), gives="any", reads="statements", warns=NEVER)
-_TAKES: Final = Facets(carries=(), strict=(), gives="any", reads="nothing", warns=NEVER)
+_READS_GRAPH: Final = Facets(carries=(), strict=(), gives="any", reads="statements", warns=NEVER)
+_READS_NOTHING: Final = Facets(carries=(), strict=(), gives="any", reads="nothing", warns=NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Pattern(Solutions):
     """
 
     needs: ClassVar[Needs] = EACH
-    facets: ClassVar[Facets] = _READS
+    facets: ClassVar[Facets] = _READS_GRAPH
     statements: tuple[StatementPattern, ...]
     memberships: tuple[MembershipPattern, ...] = ()
     different: bool = False
@@ -252,7 +252,7 @@ class Rows(Solutions):
     """
 
     needs: ClassVar[Needs] = EACH
-    facets: ClassVar[Facets] = _TAKES
+    facets: ClassVar[Facets] = _READS_NOTHING
     names: tuple[str, ...]
     rows: tuple[tuple[Value | Ref | bool | int | float | None, ...], ...]
 
@@ -265,11 +265,11 @@ class Rows(Solutions):
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair(Solutions):
+class _Binary(Solutions):
     """Base of the operators on two inputs."""
 
     needs: ClassVar[Needs] = EACH
-    facets: ClassVar[Facets] = _TAKES
+    facets: ClassVar[Facets] = _READS_NOTHING
     left: Solutions
     right: Solutions
 
@@ -279,13 +279,13 @@ class _Pair(Solutions):
 
 
 _BOTH: Final = Facets(carries=("left", "right"), strict=("left", "right"), gives="any", reads="nothing", warns=NEVER, alters=True)
-_LEFT: Final = Facets(carries=("left",), strict=("left",), gives="any", reads="nothing", warns=NEVER)
-_LEFT_ALTERED: Final = Facets(carries=("left",), strict=("left",), gives="any", reads="nothing", warns=NEVER, alters=True)
-_NOT_RIGHT: Final = Needs(whole=("right",))
+_CARRIES_LEFT: Final = Facets(carries=("left",), strict=("left",), gives="any", reads="nothing", warns=NEVER)
+_ALTERS_LEFT: Final = Facets(carries=("left",), strict=("left",), gives="any", reads="nothing", warns=NEVER, alters=True)
+_WHOLE_RIGHT: Final = Needs(whole=("right",))
 
 
 @dataclass(frozen=True, slots=True)
-class Join(_Pair):
+class Join(_Binary):
     """Every compatible pair of rows, merged (SPARQL's Join); without a shared variable their product."""
 
     needs: ClassVar[Needs] = EACH
@@ -293,18 +293,18 @@ class Join(_Pair):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftJoin(_Pair):
+class LeftJoin(_Binary):
     """`Join` restricted to pairs for which the condition is true; a left row without such a pair is kept, with the
     other variables unbound (SPARQL's LeftJoin, Cypher's OPTIONAL MATCH).
     """
 
-    needs: ClassVar[Needs] = _NOT_RIGHT
-    facets: ClassVar[Facets] = _LEFT_ALTERED
+    needs: ClassVar[Needs] = _WHOLE_RIGHT
+    facets: ClassVar[Facets] = _ALTERS_LEFT
     condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class SemiJoin(_Pair):
+class SemiJoin(_Binary):
     """The left rows, with their multiplicity, that have a compatible right row (EXISTS)."""
 
     needs: ClassVar[Needs] = EACH
@@ -316,13 +316,13 @@ class SemiJoin(_Pair):
 
 
 @dataclass(frozen=True, slots=True)
-class AntiJoin(_Pair):
+class AntiJoin(_Binary):
     """The left rows without a compatible right row (NOT EXISTS); a right row without shared variables removes all of
     them.
     """
 
-    needs: ClassVar[Needs] = _NOT_RIGHT
-    facets: ClassVar[Facets] = _LEFT
+    needs: ClassVar[Needs] = _WHOLE_RIGHT
+    facets: ClassVar[Facets] = _CARRIES_LEFT
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -330,11 +330,11 @@ class AntiJoin(_Pair):
 
 
 @dataclass(frozen=True, slots=True)
-class MarkJoin(_Pair):
+class MarkJoin(_Binary):
     """Every left row, with `variable` bound to whether a compatible right row exists: EXISTS within an expression."""
 
-    needs: ClassVar[Needs] = _NOT_RIGHT
-    facets: ClassVar[Facets] = _LEFT_ALTERED
+    needs: ClassVar[Needs] = _WHOLE_RIGHT
+    facets: ClassVar[Facets] = _ALTERS_LEFT
     variable: str
 
     @property
@@ -343,11 +343,11 @@ class MarkJoin(_Pair):
 
 
 @dataclass(frozen=True, slots=True)
-class MinusRows(_Pair):
+class MinusRows(_Binary):
     """The left rows without a compatible right row that shares a bound variable with them (SPARQL's MINUS)."""
 
-    needs: ClassVar[Needs] = _NOT_RIGHT
-    facets: ClassVar[Facets] = _LEFT
+    needs: ClassVar[Needs] = _WHOLE_RIGHT
+    facets: ClassVar[Facets] = _CARRIES_LEFT
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -374,7 +374,7 @@ _OF_ALTERED: Final = Facets(carries=("of",), strict=("of",), gives="any", reads=
 
 
 @dataclass(frozen=True, slots=True)
-class _Of(Solutions):
+class _Unary(Solutions):
     """Base of the operators on one input."""
 
     needs: ClassVar[Needs] = EACH
@@ -387,7 +387,7 @@ class _Of(Solutions):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(_Of):
+class Filter(_Unary):
     """The rows for which the expression is true; a false or unbound result and an error drop the row."""
 
     needs: ClassVar[Needs] = EACH
@@ -396,7 +396,7 @@ class Filter(_Of):
 
 
 @dataclass(frozen=True, slots=True)
-class WhereRows(_Of):
+class WhereRows(_Unary):
     """The rows whose term of `variable` satisfies a condition; unbound, and terms other than entities and values, do
     not. Conditions are the same as for facts and values, and so run on every store.
     """
@@ -408,7 +408,7 @@ class WhereRows(_Of):
 
 
 @dataclass(frozen=True, slots=True)
-class BoundRows(_Of):
+class BoundRows(_Unary):
     """The rows that bind all of these variables."""
 
     needs: ClassVar[Needs] = EACH
@@ -417,7 +417,7 @@ class BoundRows(_Of):
 
 
 @dataclass(frozen=True, slots=True)
-class Extend(_Of):
+class Extend(_Unary):
     """Each row with `variable` bound to the value of the expression, or unbound if it has none. The rows must not
     have the variable yet.
     """
@@ -433,7 +433,7 @@ class Extend(_Of):
 
 
 @dataclass(frozen=True, slots=True)
-class Unwind(_Of):
+class Unwind(_Unary):
     """One row for each item of the list that the expression gives for a row, in order, with `variable` bound to the
     item and `place`, if given, to its 0-based index. Null and an empty list give no row; another term counts as a
     list of one.
@@ -451,7 +451,7 @@ class Unwind(_Of):
 
 
 @dataclass(frozen=True, slots=True)
-class Project(_Of):
+class Project(_Unary):
     """The same rows, repeats included, with only these variables, in this order; `names` pairs the new name of each
     with its name in `of`. A name that `of` does not have is unbound.
     """
@@ -466,7 +466,7 @@ class Project(_Of):
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctRows(_Of):
+class DistinctRows(_Unary):
     """Each row once; unbound equals unbound. Keeps the order of the input."""
 
     needs: ClassVar[Needs] = EACH
@@ -498,7 +498,7 @@ class RowAggregate(Parameter):
 
 
 @dataclass(frozen=True, slots=True)
-class GroupRows(_Of):
+class GroupRows(_Unary):
     """One row for each combination of terms of `keys` (unbound is a term of its own), with its aggregates. Without
     keys all rows are one group, which exists even if there are no rows.
     """
@@ -528,7 +528,7 @@ class RowOrder(Parameter):
 
 
 @dataclass(frozen=True, slots=True)
-class OrderRows(_Of):
+class OrderRows(_Unary):
     """The rows ordered by these variables, the first one first; ties are in the fixed order of rows, so that every
     store orders alike.
     """
@@ -539,7 +539,7 @@ class OrderRows(_Of):
 
 
 @dataclass(frozen=True, slots=True)
-class SliceRows(_Of):
+class SliceRows(_Unary):
     """At most `number` rows (None: all) from the 0-based `start` on, in the order of the `OrderRows` below (through
     `Project`, `DistinctRows`, `Extend`, `Filter`, `WhereRows`, `BoundRows` and other slices), else in the fixed order
     of rows, so that every store cuts alike; for large existing databases the server chooses the rows.

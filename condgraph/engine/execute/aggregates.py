@@ -20,7 +20,7 @@ from condgraph.engine.execute.conditions import decide, holds
 from condgraph.engine.execute.facts import literal, object_cells, scan
 from condgraph.engine.execute.left_out import most_frequent, no_such, outnumbered
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
-from condgraph.engine.execute.sets import EMPTY, FEW, Bag, Mask, Numbers, Part, distinct
+from condgraph.engine.execute.sets import EMPTY, MAX_SINGLE, Bag, Mask, Numbers, Part, distinct
 from condgraph.engine.facts import shown
 from condgraph.engine.operands import Inapplicable, plain, quotient
 from condgraph.engine.snapshot.ordered import Cells, add_types
@@ -76,11 +76,11 @@ def _best_positions(run: Run, cells: Cells, positions: NDArray[np.int64], larges
     keys = keys if all_cells else keys[positions]
     top = positions.compress(keys == (keys.max() if largest else keys.min()))
     if run.scope.inexact and cells["kind"][top[0]] == Kind.QUANTITY:
-        top = top.compress(_exactly_best(run, cells["ref"][top], cells.numbers()[top], largest))
+        top = top.compress(_best_exact(run, cells["ref"][top], cells.numbers()[top], largest))
     return top
 
 
-def _exactly_best(run: Run, refs: NDArray[np.int32], numbers: NDArray[np.float64], largest: bool) -> Mask:
+def _best_exact(run: Run, refs: NDArray[np.int32], numbers: NDArray[np.float64], largest: bool) -> Mask:
     """Return a mask of the best among numbers that are equal as floats, compared as they were written."""
     exact = [
         Fraction(Decimal(str(parse_number(run.scope.text(r))))) if r != -1 else Fraction(format_number(x))
@@ -120,7 +120,7 @@ def best_facts(run: Run, node: ArgExtreme) -> Numbers:
         return statements.compress(ends == ends.max())
     # The statements are sorted by value.
     part = ordered.a if kind is Kind.TIME else ordered.x
-    if len(statements) <= FEW:
+    if len(statements) <= MAX_SINGLE:
         values = [part[number] for number in (statements - np.int32(base)).tolist()]
         ties = values.count(values[-1 if largest else 0])
         winners = statements[-ties:] if largest else statements[:ties]
@@ -133,7 +133,7 @@ def best_facts(run: Run, node: ArgExtreme) -> Numbers:
         winners = statements[: statements.searchsorted(np.int32(ordered.right(part, best, begin, end) + base))]
     if snapshot.inexact and kind is Kind.QUANTITY and len(winners) > 1:
         cells = object_cells(run, winners)
-        winners = winners[_exactly_best(run, cells["ref"], cells.numbers(), largest)]
+        winners = winners[_best_exact(run, cells["ref"], cells.numbers(), largest)]
     return winners
 
 
@@ -287,7 +287,7 @@ def total(run: Run, node: Sum) -> Bag:
     """Return the sum of all numbers; 0 if there are none."""
     bag = run.values(node.values)
     numbers, unit = numbers_of(run, bag, "sum")
-    return _given(run, [Quantity(_bounded(exact_sum(numbers)), unit)])
+    return _given_bag(run, [Quantity(_bounded(exact_sum(numbers)), unit)])
 
 
 def mean(run: Run, node: Mean) -> Bag:
@@ -305,16 +305,16 @@ def deviation(run: Run, node: Deviation) -> Bag:
     numbers, unit = numbers_of(run, run.values(node.values), "stdev")
     if len(numbers) < 2:
         run.warn("the standard deviation of fewer than two numbers is nothing")
-        return _given(run, [])
-    return _given(run, [Quantity(_bounded(sample_deviation(numbers), quotient), unit)])
+        return _given_bag(run, [])
+    return _given_bag(run, [Quantity(_bounded(sample_deviation(numbers), quotient), unit)])
 
 
 def _of_numbers(run: Run, node: Mean | Median, what: str, of: Callable[[list[Any]], Number]) -> Bag:
     numbers, unit = numbers_of(run, run.values(node.values), what)
     if not numbers:
         run.warn(f"the {what} of no numbers is nothing")
-        return _given(run, [])
-    return _given(run, [Quantity(of(numbers), unit)])
+        return _given_bag(run, [])
+    return _given_bag(run, [Quantity(of(numbers), unit)])
 
 
 def median_of(numbers: list[Any], unit: str) -> Quantity:
@@ -322,7 +322,7 @@ def median_of(numbers: list[Any], unit: str) -> Quantity:
     return Quantity(_bounded(middle(numbers)), unit)
 
 
-def _given(run: Run, values: list[Any]) -> Bag:
+def _given_bag(run: Run, values: list[Any]) -> Bag:
     return Bag(run, [Part("given", np.arange(len(values)), EMPTY, tuple(values))])
 
 

@@ -13,10 +13,10 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Facts, Group, grouped, passed
 from condgraph.engine.bounds import check, different, watched
 from condgraph.engine.errors import PlanError, numbered
-from condgraph.engine.execute.facts import MOST_VALUES
+from condgraph.engine.execute.facts import MAX_VALUES
 from condgraph.engine.execute.series import (
-    CERTAIN,
-    MOST_DECIMALS,
+    MAX_DECIMALS,
+    MAX_EXACT,
     BagSeries,
     Cell,
     Decimals,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 #: The largest number of paths from rows to keys, in addition to one for each row.
-MOST_BINDINGS = 10_000_000
+MAX_BINDINGS = 10_000_000
 
 
 class PathEnds(NamedTuple):
@@ -87,7 +87,7 @@ class GroupRows:
     def __init__(self, run: Run, node: Group, places: Places | None = None) -> None:
         self.run, self.node = run, node
         self.odd: Counter[str] = Counter()
-        self._found: dict[grouped.Expression, PlacedValues] = {}
+        self._cache: dict[grouped.Expression, PlacedValues] = {}
         self._bags: dict[int, tuple[NDArray[np.int32], Places | None, Series]] = {}
         result = run.results[id(node.of)]
         #: The statement of each row, where rows are facts.
@@ -110,9 +110,9 @@ class GroupRows:
 
     def cells(self, expression: grouped.Expression) -> PlacedValues:
         """Return the values of an expression for all rows."""
-        values = self._found.get(expression)
+        values = self._cache.get(expression)
         if values is None:
-            values = self._found[expression] = self.found(expression, self._start, 0)
+            values = self._cache[expression] = self.found(expression, self._start, 0)
         return values
 
     def bound(self, keys: Sequence[grouped.Expression]) -> Bindings:
@@ -127,7 +127,7 @@ class GroupRows:
                     start = self._start if before is None else ends[before]
                     at = start.at.take(row) if before is None else start.at
                     places, reached = self._outer(at, step)
-                    if len(places) > MOST_BINDINGS + len(self):
+                    if len(places) > MAX_BINDINGS + len(self):
                         raise PlanError(f"{len(places):,} ways from rows to keys are too many", hint="group by fewer keys")
                     row = row.take(places)
                     for earlier, end in ends.items():
@@ -178,7 +178,7 @@ class GroupRows:
         if not paths:
             return self._calculated(expression, base.of.tolist(), [{}] * len(base.of))
         if len(paths) == 1:
-            return self._of_one(expression, paths[0], self.found(paths[0], base, skip))
+            return self._unary(expression, paths[0], self.found(paths[0], base, skip))
         prefix = lead(expression)
         base = self._follow(base, prefix[skip:])
         here = PathEnds(np.arange(len(base.of)), base.at, base.by)
@@ -202,7 +202,7 @@ class GroupRows:
         items = zip(*[values.cells() for values in parts.values()], strict=True)
         return self._calculated(expression, of.tolist(), (dict(zip(paths, item, strict=True)) for item in items))
 
-    def _of_one(self, expression: grouped.Expression, way: Part, found: PlacedValues) -> PlacedValues:
+    def _unary(self, expression: grouped.Expression, way: Part, found: PlacedValues) -> PlacedValues:
         """Return values computed from one value each; equal values are computed once."""
         numbers = decimals(expression, {way: found.series.decimals(found.at)})
         if numbers is not None:
@@ -248,7 +248,7 @@ class GroupRows:
                 anchors = self.run.snapshot.relation_object.take(statements)
             else:
                 anchors = self.run.snapshot.subjects(statements)
-            places, chosen = _joined(start.at, anchors)
+            places, chosen = _matching_pairs(start.at, anchors)
             by = int(statements[0]) + chosen.astype(np.int32) if _consecutive(statements) else statements.take(chosen)
             # An attribute leads back to its subject.
             at = start.at.take(places) if anchored == facts.reach == "subject" else _ends(self.run, by, facts.reach)
@@ -261,7 +261,7 @@ class GroupRows:
             series = EntitySeries(self.run.snapshot, arrived.at)
             return PlacedValues(arrived.of[known], np.flatnonzero(known), series)
         carriers, order, values = self._bag(way.values)
-        places, chosen = _joined(arrived.by, carriers, sort=False)
+        places, chosen = _matching_pairs(arrived.by, carriers, sort=False)
         return PlacedValues(arrived.of.take(places), chosen if order is None else order.take(chosen), values)
 
     def _bag(self, number: int) -> tuple[NDArray[np.int32], Places | None, Series]:
@@ -336,16 +336,16 @@ def _anchor(node: Facts) -> str:
     return node.anchor if isinstance(node, alg.Scan) else "subject"
 
 
-def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = True) -> tuple[Places, Places]:
+def _matching_pairs(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = True) -> tuple[Places, Places]:
     """Return all pairs of positions of equal numbers in `left` and `right`; `right` must be sorted unless `sort` is
     set.
     """
-    pairs = _joined_once(left, right, sort=sort)
+    pairs = _matching_unique(left, right, sort=sort)
     if pairs is not None:
         return pairs
     low, sizes = equal_runs(left, right, sort=sort)
     total = int(sizes.sum())
-    if total > MOST_VALUES:
+    if total > MAX_VALUES:
         raise PlanError(f"{total} ways from rows to values are too many", hint="ask it of fewer rows, or over fewer steps")
     if total == len(left) and (sizes == 1).all():
         places, chosen = np.arange(total), low
@@ -354,7 +354,7 @@ def _joined(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool = T
     return places, right.argsort(kind="stable").take(chosen) if sort else chosen
 
 
-def _joined_once(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool) -> tuple[Places, Places] | None:
+def _matching_unique(left: NDArray[np.int32], right: NDArray[np.int32], *, sort: bool) -> tuple[Places, Places] | None:
     """Return the same if the numbers of `right` are distinct and dense, else None. Most columns are like this, and
     every pass over a million unordered rows counts.
     """
@@ -467,7 +467,7 @@ def calculate(expression: grouped.Expression, item: Mapping[Part, Cell], *, seco
             return part_of_time(values[0], function, expression.name)
         return (truncated if function == "date_trunc" else in_zone)(values[1], values[0], expression.name)
     if function in (*grouped.POINT_PARTS, *grouped.PAIRED):
-        return _place(expression, values)
+        return _point_function(expression, values)
     left, right = values
     if function == "-" and isinstance(left, Time) and isinstance(right, Time):
         between = time_between(left, right, {"absolute": "false"})
@@ -479,7 +479,7 @@ def calculate(expression: grouped.Expression, item: Mapping[Part, Cell], *, seco
     return _arithmetic(expression, left, right)
 
 
-def _place(expression: grouped.Computed, values: Sequence[Any]) -> Any:
+def _point_function(expression: grouped.Computed, values: Sequence[Any]) -> Any:
     """Return a coordinate of a point, the distance of two points, or the point at two numbers of degrees."""
     function, name = expression.function, expression.name
     if function == "point":
@@ -543,13 +543,13 @@ def decimals(expression: grouped.Expression, of: Mapping[Part, Decimals | None])
         return None
     if expression.function == "*":
         product, digits = unit_of_product(left.unit, right.unit), left.digits + right.digits
-        if product is None or product[1] != 1 or digits > MOST_DECIMALS or largest(left) * largest(right) >= CERTAIN:
+        if product is None or product[1] != 1 or digits > MAX_DECIMALS or largest(left) * largest(right) >= MAX_EXACT:
             return None
         return Decimals(left.integers * right.integers, digits, product[0])
     if NO_UNIT not in (left.unit, right.unit) and left.unit != right.unit:
         return None
     digits = max(left.digits, right.digits)
-    if (largest(left) + largest(right)) * 10 ** (digits - min(left.digits, right.digits)) >= CERTAIN:
+    if (largest(left) + largest(right)) * 10 ** (digits - min(left.digits, right.digits)) >= MAX_EXACT:
         return None
     a, b = (number.integers * 10 ** (digits - number.digits) for number in (left, right))
     return Decimals(a + b if expression.function == "+" else a - b, digits, right.unit if left.unit == NO_UNIT else left.unit)

@@ -59,7 +59,7 @@ class State(Protocol):
 
 
 #: The largest number of values that a cell is compared with.
-_MANY = 10_000
+_MAX_COMPARED = 10_000
 
 
 def versus(run: State, operator: Operator, cells: Cells, bag: Bag, holds: Callable[..., Any]) -> Mask:
@@ -68,9 +68,9 @@ def versus(run: State, operator: Operator, cells: Cells, bag: Bag, holds: Callab
     """
     mask = np.zeros(len(cells), bool)
     values: list[Any] = list(dict.fromkeys(watched(bag.values())))
-    if len(values) > _MANY:
-        run.warn(f"a comparison with {len(values)} values looks at the first {_MANY}")
-        values = values[:_MANY]
+    if len(values) > _MAX_COMPARED:
+        run.warn(f"a comparison with {len(values)} values looks at the first {_MAX_COMPARED}")
+        values = values[:_MAX_COMPARED]
     cells = by_name(run, cells)
     for value in values:
         check()
@@ -202,13 +202,13 @@ def _quantity(run: State, operator: Operator, literal: Quantity, cells: Cells) -
         return mask
     close = comparable & (numbers == value) & ((cells["ref"] != -1) | (not exact))
     if isinstance(cells, Cell):
-        return _exactly(operator, _written(run, cells["ref"], numbers), literal.number) if close else mask
+        return _exactly(operator, _exact_number(run, cells["ref"], numbers), literal.number) if close else mask
     for i in watched(np.flatnonzero(close).tolist()):
-        mask[i] = _exactly(operator, _written(run, int(cells["ref"][i]), float(numbers[i])), literal.number)
+        mask[i] = _exactly(operator, _exact_number(run, int(cells["ref"][i]), float(numbers[i])), literal.number)
     return mask
 
 
-def _written(run: State, ref: int, number: float) -> Number:
+def _exact_number(run: State, ref: int, number: float) -> Number:
     """Return a number as it was loaded."""
     return parse_number(run.scope.text(ref)) if ref != -1 else number
 
@@ -263,7 +263,7 @@ def matches(run: State, condition: Compare, cells: Ordered, low: int, high: int,
         number, exact = as_float(value)
         if not exact or run.snapshot.inexact:
             part = Cells(high - low, lambda name: cells.column(name, low, high))
-            return _places(low, _quantity(run, operator, value, part))
+            return _positions(low, _quantity(run, operator, value, part))
         first = cells.left(cells.x, number, low, high)
         last = cells.right(cells.x, number, first, high)
     else:
@@ -306,13 +306,13 @@ def _time_matches(operator: Operator, literal: Time, cells: Ordered, low: int, h
         places: Runs | Numbers = []
     else:
         ended = cells.column("b", first, last) <= limit
-        places = [(first, last)] if np.count_nonzero(ended) == last - first else _places(first, ended)
+        places = [(first, last)] if np.count_nonzero(ended) == last - first else _positions(first, ended)
     if operator == "!=" and end < high:
         places = [*places, (end, high)] if isinstance(places, list) else np.append(places, np.arange(end, high, dtype=np.int32))
     return places
 
 
-def _places(low: int, mask: Mask) -> Numbers:
+def _positions(low: int, mask: Mask) -> Numbers:
     return (mask.nonzero()[0] + low).astype(np.int32)
 
 

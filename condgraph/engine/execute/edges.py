@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.int32]
 #: The largest size in bytes of the indexes of whole predicates that are cached with a snapshot.
-_MOST_INDEXED: Final = 256_000_000
+_MAX_INDEX_BYTES: Final = 256_000_000
 
 
 # -- indexes -----------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ class _Pairs:
         order = in_order([buckets])
         self._bounds = np.zeros((1 << (64 - int(self._shift))) + 1, np.int32)
         np.cumsum(np.bincount(buckets, minlength=len(self._bounds) - 1), out=self._bounds[1:])
-        self._known, self._first, self._stop = keys.take(order), first.take(order), stop.take(order)
+        self._present, self._first, self._stop = keys.take(order), first.take(order), stop.take(order)
 
     @staticmethod
     def _keys(near: Numbers, far: Numbers) -> Places:
@@ -109,7 +109,7 @@ class _Pairs:
         place, last, keys = place.take(waiting), last.take(waiting), keys.take(waiting)
         found = np.full(len(near), -1, np.int32)
         while len(waiting):
-            hit = self._known.take(place) == keys
+            hit = self._present.take(place) == keys
             found[waiting[hit]] = place[hit]
             pending = np.flatnonzero(~hit & (place + 1 < last))
             waiting, place, last, keys = waiting.take(pending), place.take(pending) + 1, last.take(pending), keys.take(pending)
@@ -122,16 +122,16 @@ class Indexes:
     """A cache of the indexes of whole predicates, by predicates, family and direction."""
 
     def __init__(self) -> None:
-        self._kept: dict[Any, Index] = {}
+        self._cache: dict[Any, Index] = {}
 
     def get(self, key: Any) -> Index | None:
-        return self._kept.get(key)
+        return self._cache.get(key)
 
     def keep(self, key: Any, index: Index) -> None:
         """Add an index; the oldest are dropped to make room."""
-        while self._kept and sum(cached.nbytes for cached in list(self._kept.values())) + index.nbytes > _MOST_INDEXED:
-            self._kept.pop(next(iter(self._kept)), None)
-        self._kept[key] = index
+        while self._cache and sum(cached.nbytes for cached in list(self._cache.values())) + index.nbytes > _MAX_INDEX_BYTES:
+            self._cache.pop(next(iter(self._cache)), None)
+        self._cache[key] = index
 
 
 def indexes(snapshot: Snapshot) -> Indexes:
@@ -223,10 +223,10 @@ class Edge:
 
     def _statements(self, part: StatementPattern) -> Entries:
         scope = self.run.scope
-        numbers = self._chosen(part, *self.sets)
+        numbers = self._selected(part, *self.sets)
         entries = Entries(subjects(scope, numbers), object_terms(scope, numbers), numbers)
         if part.undirected:
-            numbers = self._chosen(part, *reversed(self.sets))
+            numbers = self._selected(part, *reversed(self.sets))
             snapshot = self.run.snapshot
             numbers = numbers[snapshot.relation_subject.take(numbers) != snapshot.relation_object.take(numbers)]
             reversed_entries = Entries(
@@ -242,7 +242,7 @@ class Edge:
             entries = Entries(entries.subject.take(loops), entries.object.take(loops), entries.statement.take(loops))
         return entries
 
-    def _chosen(self, part: StatementPattern, subject: Numbers | None, target: Numbers | None) -> Numbers:
+    def _selected(self, part: StatementPattern, subject: Numbers | None, target: Numbers | None) -> Numbers:
         run = self.run
         facts = FactSet(run, "subject", runs=self.runs(), of=subject, anchor="subject")
         if target is not None:

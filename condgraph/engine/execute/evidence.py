@@ -76,7 +76,7 @@ def put_under(snapshot: Snapshot, concepts: Numbers, wanted: Numbers) -> tuple[N
 # The evidence of one row of a table: the rows of the graph behind it, and the statements on their paths.
 
 
-def row_asked(run: Run, plan: Table, row: int) -> dict[int, Asked]:
+def row_asked(run: Run, plan: Table, row: int) -> dict[int, Demands]:
     """Return what a row of the table needs from the inputs of its `Group`, by the identity of that operator."""
     grid: Grid = run.results[id(plan)]
     places = grid.members[row]
@@ -87,7 +87,7 @@ def row_asked(run: Run, plan: Table, row: int) -> dict[int, Asked]:
     steps = group_rows.gone_over()
     rows = np.unique(group_rows.chosen)
     own = Demand(entities=rows) if isinstance(node.of, Entities) else Demand(statements=rows)
-    demands: Asked = [(node.of, own)]
+    demands: Demands = [(node.of, own)]
     for number, facts in enumerate(node.facts):
         demands.append((facts, Demand(statements=steps.get(number, rows[:0]))))
     return {id(node): demands}
@@ -116,7 +116,7 @@ class Demand:
         )
 
 
-Asked: TypeAlias = list[tuple[Node, Demand]]
+Demands: TypeAlias = list[tuple[Node, Demand]]
 
 
 def whole(run: Run, node: Node) -> Demand:
@@ -143,26 +143,26 @@ def carriers(run: Run, bag: Bag) -> Demand:
     return Demand(union(entities, snapshot.entities), union(statements, snapshot.statements))
 
 
-def inputs_asked(run: Run, node: Node, demand: Demand, named: Numbers) -> Asked:
+def inputs_asked(run: Run, node: Node, demand: Demand, named: Numbers) -> Demands:
     """Return the demand on each input."""
     if isinstance(node, alg.Minus):
         # The entities that were taken away, as far as the evidence names them.
         removed = intersect(run.entities(node.right), run.entities(node.left), run.snapshot.entities)
         return [(node.left, demand), (node.right, Demand(intersect(removed, named, run.snapshot.entities)))]
-    function = _ASKED.get(type(node))
-    return _handed_on(run, node, demand) if function is None else function(run, node, demand)
+    function = _DEMANDS.get(type(node))
+    return _input_demands(run, node, demand) if function is None else function(run, node, demand)
 
 
-def _handed_on(run: Run, node: Node, demand: Demand) -> Asked:
+def _input_demands(run: Run, node: Node, demand: Demand) -> Demands:
     """Return the demand on inputs that are carried on (the wanted part), and on other and whole inputs (everything)."""
     inputs = node.inputs()
     parts = {id(child) for child in carried(node)} - {id(child) for child in whole_inputs(node)}
     if len(inputs) == 1 and parts:
         return [(inputs[0], demand)]
-    return [(child, _part(run, child, demand) if id(child) in parts else whole(run, child)) for child in watched(inputs, 16)]
+    return [(child, _restricted(run, child, demand) if id(child) in parts else whole(run, child)) for child in watched(inputs, 16)]
 
 
-def _part(run: Run, child: Node, demand: Demand) -> Demand:
+def _restricted(run: Run, child: Node, demand: Demand) -> Demand:
     available = whole(run, child)
     if available.entities is demand.entities and available.statements is demand.statements:
         return available
@@ -172,15 +172,15 @@ def _part(run: Run, child: Node, demand: Demand) -> Demand:
     )
 
 
-def _everything(run: Run, node: Node, demand: Demand) -> Asked:
+def _everything(run: Run, node: Node, demand: Demand) -> Demands:
     return [(child, whole(run, child)) for child in node.inputs()]
 
 
-def _best(run: Run, node: alg.ArgExtreme, demand: Demand) -> Asked:
+def _extreme_demands(run: Run, node: alg.ArgExtreme, demand: Demand) -> Demands:
     return [(node.of, Demand(distinct(run.snapshot.subjects(competitors(run, node)), run.snapshot.entities)))]
 
 
-def _reached(run: Run, node: alg.Reached, demand: Demand) -> Asked:
+def _reached(run: Run, node: alg.Reached, demand: Demand) -> Demands:
     snapshot, facts = run.snapshot, run.facts(node.facts)
     numbers = facts.all()
     if facts.reach == "object":
@@ -191,14 +191,14 @@ def _reached(run: Run, node: alg.Reached, demand: Demand) -> Asked:
     return [(node.facts, Demand(statements=numbers[among(ends, demand.entities, snapshot.entities)]))]
 
 
-def _holders(run: Run, node: alg.SubjectsOf, demand: Demand) -> Asked:
+def _holders(run: Run, node: alg.SubjectsOf, demand: Demand) -> Demands:
     snapshot, all_carriers = run.snapshot, carriers(run, run.values(node.values))
     subjects = snapshot.subjects(all_carriers.statements)
     chosen = all_carriers.statements[among(subjects, demand.entities, snapshot.entities)]
     return [(node.values, Demand(intersect(all_carriers.entities, demand.entities, snapshot.entities), chosen))]
 
 
-def _referents(run: Run, node: alg.Referents, demand: Demand) -> Asked:
+def _referents(run: Run, node: alg.Referents, demand: Demand) -> Demands:
     """Return the values that are, or name, the wanted entities."""
     snapshot, bag = run.snapshot, run.values(node.values)
     cells = bag.cells()
@@ -208,12 +208,12 @@ def _referents(run: Run, node: alg.Referents, demand: Demand) -> Asked:
     return [(node.values, carriers(run, bag.take(is_wanted)))]
 
 
-def _namesakes(run: Run, node: alg.SameName, demand: Demand) -> Asked:
+def _namesakes(run: Run, node: alg.SameName, demand: Demand) -> Demands:
     entities, names = run.entities(node.of), run.snapshot.entity_name
     return [(node.of, Demand(entities[np.isin(names.take(entities), names.take(demand.entities))]))]
 
 
-def _scan(run: Run, node: alg.Scan, demand: Demand) -> Asked:
+def _scan(run: Run, node: alg.Scan, demand: Demand) -> Demands:
     if node.of is None:
         return []
     snapshot, numbers = run.snapshot, demand.statements
@@ -221,7 +221,7 @@ def _scan(run: Run, node: alg.Scan, demand: Demand) -> Asked:
     return [(node.of, Demand(distinct(ends, snapshot.entities)))]
 
 
-def _where(run: Run, node: alg.Where, demand: Demand) -> Asked:
+def _where_demands(run: Run, node: alg.Where, demand: Demand) -> Demands:
     if isinstance(node.condition, alg.Among):
         numbers = demand.statements[: run.snapshot.split(demand.statements)]
         objects = distinct(run.snapshot.relation_object[numbers], run.snapshot.entities)
@@ -229,14 +229,14 @@ def _where(run: Run, node: alg.Where, demand: Demand) -> Asked:
     return _tested(run, node, demand)
 
 
-def _tested(run: Run, node: alg.Where | alg.WhereQualifier | alg.WhereValidity | alg.DuringAny, demand: Demand) -> Asked:
+def _tested(run: Run, node: alg.Where | alg.WhereQualifier | alg.WhereValidity | alg.DuringAny, demand: Demand) -> Demands:
     """Return the wanted facts, and everything that they were compared with."""
     return [(node.facts, demand), *((child, whole(run, child)) for child in node.inputs() if child is not node.facts)]
 
 
-def _keep(run: Run, node: alg.FilterValues, demand: Demand) -> Asked:
+def _filter_demands(run: Run, node: alg.FilterValues, demand: Demand) -> Demands:
     """Return the wanted values, and what they were compared with: for `Equals`, only the values that they equal."""
-    demands: Asked = [(node.values, demand)]
+    demands: Demands = [(node.values, demand)]
     if isinstance(node.condition, alg.Equals):
         others = run.values(node.condition.values)
         equal = equal_cells(run, others.cells(), run.values(node))
@@ -244,24 +244,24 @@ def _keep(run: Run, node: alg.FilterValues, demand: Demand) -> Asked:
     return demands + [(child, whole(run, child)) for child in node.condition.inputs()]
 
 
-def _some(run: Run, node: alg.AnySatisfies, demand: Demand) -> Asked:
+def _some(run: Run, node: alg.AnySatisfies, demand: Demand) -> Demands:
     bag = run.values(node.values)
     satisfied = bag.take(holds(run, node.condition, bag.cells()))
     # If nothing satisfies the condition, all values prove the answer no.
-    demands: Asked = [(node.values, carriers(run, satisfied if len(satisfied) else bag))]
+    demands: Demands = [(node.values, carriers(run, satisfied if len(satisfied) else bag))]
     return demands + [(child, whole(run, child)) for child in node.condition.inputs()]
 
 
-def _choose(run: Run, node: alg.Choose, demand: Demand) -> Asked:
+def _choose(run: Run, node: alg.Choose, demand: Demand) -> Demands:
     taken = node.then if run.results[id(node)] is run.results[id(node.then)] else node.otherwise
     return [(node.condition, whole(run, node.condition)), (taken, demand)]
 
 
-def _shown(run: Run, node: alg.Shown, demand: Demand) -> Asked:
-    return [(node.values, _part(run, node.values, demand)), (node.rows, whole(run, node.rows))]
+def _shown(run: Run, node: alg.Shown, demand: Demand) -> Demands:
+    return [(node.values, _restricted(run, node.values, demand)), (node.rows, whole(run, node.rows))]
 
 
-def _extreme(run: Run, node: alg.Extreme, demand: Demand) -> Asked:
+def _extreme(run: Run, node: alg.Extreme, demand: Demand) -> Demands:
     """Return all of the best values, however few are wanted, so that nothing else is the best without them. They
     suffice, unless the other values decide which type and unit competes, or that texts do.
     """
@@ -269,25 +269,25 @@ def _extreme(run: Run, node: alg.Extreme, demand: Demand) -> Asked:
     return [(of, whole(run, node if uniform(run.values(of).cells()) else of))]
 
 
-def _mode(run: Run, node: alg.Mode, demand: Demand) -> Asked:
+def _mode(run: Run, node: alg.Mode, demand: Demand) -> Demands:
     """Return all of the most frequent values; for the least frequent return all values, because fewer of them would
     change what is rare.
     """
     return [(node.values, whole(run, node if node.direction == "largest" else node.values))]
 
 
-_ASKED: Final[dict[type[Node], Callable[[Run, Any, Demand], Asked]]] = {
-    alg.ArgExtreme: _best,
+_DEMANDS: Final[dict[type[Node], Callable[[Run, Any, Demand], Demands]]] = {
+    alg.ArgExtreme: _extreme_demands,
     alg.Reached: _reached,
     alg.SubjectsOf: _holders,
     alg.Referents: _referents,
     alg.SameName: _namesakes,
     alg.Scan: _scan,
-    alg.Where: _where,
+    alg.Where: _where_demands,
     alg.WhereQualifier: _tested,
     alg.WhereValidity: _tested,
     alg.DuringAny: _tested,
-    alg.FilterValues: _keep,
+    alg.FilterValues: _filter_demands,
     alg.Distinct: _everything,
     alg.AnySatisfies: _some,
     alg.Choose: _choose,
@@ -336,7 +336,7 @@ class EvidenceTrail:
         return union([self.mentioned(), self.entities], self.run.snapshot.entities)
 
 
-def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None, demand: Demand | None = None) -> EvidenceTrail:
+def trace_back(run: Run, plan: Node, asked: Mapping[int, Demands] | None = None, demand: Demand | None = None) -> EvidenceTrail:
     """Return the evidence of an answer; `asked` replaces the demand of some operators (by identity) on their inputs,
     `demand` is the wanted part of the answer.
     """
@@ -350,7 +350,7 @@ def trace_back(run: Run, plan: Node, asked: Mapping[int, Asked] | None = None, d
         named = union([named, entities], run.snapshot.entities)
 
 
-def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wanted_of: Demand) -> EvidenceTrail:
+def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Demands], wanted_of: Demand) -> EvidenceTrail:
     snapshot, trail = run.snapshot, EvidenceTrail(run)
     demands = trail.demands
     demands[id(plan)] = wanted_of
@@ -366,7 +366,7 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wa
             # Imported late: most plans have no rows.
             row_evidence = import_module("condgraph.engine.execute.row_evidence")
             row_result = row_evidence.row_evidence(run, node, demand)
-            input_demands = row_result.asked
+            input_demands = row_result.demands
             entities.extend(row_result.entities)
             trail.read[id(node)] = row_result.statements, row_result.memberships, row_result.subclasses
         elif node.facets.reads == "statements":
@@ -381,7 +381,7 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wa
             # The entities are evidence themselves: no statement leads to them.
             entities.append(demand.entities)
             if isinstance(node, alg.Neighbour):
-                entities.append(_between(run, node))
+                entities.append(_skipped_rows(run, node))
             elif isinstance(node, alg.AllEntities) and node.source is not None and not node.own:
                 of_sources.append((node, demand.entities))
         for child, wanted in inputs_asked(run, node, demand, named) if input_demands is None else input_demands:
@@ -398,7 +398,7 @@ def _walk(run: Run, plan: Node, named: Numbers, of_part: Mapping[int, Asked], wa
     return trail
 
 
-def _between(run: Run, node: alg.Neighbour) -> Numbers:
+def _skipped_rows(run: Run, node: alg.Neighbour) -> Numbers:
     """Return the rows that were skipped and those that were found, which together determine the next row."""
     if abs(node.distance) <= 1:
         return run.entities(node)

@@ -31,7 +31,7 @@ Evaluator: TypeAlias = Callable[[Sequence[Any]], Any]
 #: The number of steps of loops over lists between two checks of the deadline.
 _SOME: Final = 4096
 #: The largest length of a list whose items are compared one by one.
-_FEW: Final = 8
+_MAX_LINEAR: Final = 8
 
 
 # -- Compilation -------------------------------------------------------------------------------------
@@ -41,8 +41,8 @@ class Compiler:
     """Compiles the expressions of one operator; `places` maps variables to positions in a row."""
 
     def __init__(self, places: Mapping[str, int], graph: GraphTerms) -> None:
-        self._places = dict(places)
-        self._width = max(self._places.values(), default=-1) + 1
+        self._positions = dict(places)
+        self._width = max(self._positions.values(), default=-1) + 1
         self._graph = graph
 
     def __call__(self, expression: ex.Expression) -> Evaluator:
@@ -54,7 +54,7 @@ class Compiler:
         return result
 
     def _variable(self, e: ex.Variable) -> Evaluator:
-        place = self._places.get(e.name)
+        place = self._positions.get(e.name)
         if place is None:
             return lambda row: None
         return lambda row: row[place]
@@ -195,7 +195,7 @@ class Compiler:
         known = e.items.value if isinstance(e.items, ex.Constant) and type(e.items.value) is list else []
         # Texts and numbers are looked up in a long list.
         texts, numbers = ({element for element in known if type(element) in kinds} for kinds in ({str}, NUMBERS))
-        quick: dict[type, set[Any]] = {str: texts, **dict.fromkeys(NUMBERS, numbers)} if len(known) > _FEW else {}
+        quick: dict[type, set[Any]] = {str: texts, **dict.fromkeys(NUMBERS, numbers)} if len(known) > _MAX_LINEAR else {}
         unindexed = [element for element in known if type(element) not in quick]
 
         def contains(row: Sequence[Any]) -> bool | None:
@@ -286,16 +286,16 @@ class Compiler:
 
         return searched
 
-    def _inside(self, *names: str) -> Compiler:
+    def _nested(self, *names: str) -> Compiler:
         """Return a compiler for expressions with further variables, after those of the row."""
         places = {name: self._width + at for at, name in enumerate(names)}
-        return Compiler(self._places | places, self._graph)
+        return Compiler(self._positions | places, self._graph)
 
     def _padded(self, row: Sequence[Any], *items: Any) -> list[Any]:
         return [*row[: self._width], *[None] * (self._width - len(row)), *items]
 
     def _comprehension(self, e: ex.ListComprehension) -> Evaluator:
-        items, inside = self(e.items), self._inside(e.variable)
+        items, inside = self(e.items), self._nested(e.variable)
         where = None if e.where is None else inside(e.where)
         result = None if e.result is None else inside(e.result)
 
@@ -315,7 +315,7 @@ class Compiler:
         return values
 
     def _quantified(self, e: ex.Quantified) -> Evaluator:
-        items, where, kind = self(e.items), self._inside(e.variable)(e.where), e.quantifier
+        items, where, kind = self(e.items), self._nested(e.variable)(e.where), e.quantifier
 
         def holds(row: Sequence[Any]) -> bool | None:
             sequence = _list_of(items(row))
@@ -347,7 +347,7 @@ class Compiler:
 
     def _reduce(self, e: ex.Reduce) -> Evaluator:
         initial, items = self(e.initial), self(e.items)
-        result = self._inside(e.accumulator, e.variable)(e.result)
+        result = self._nested(e.accumulator, e.variable)(e.result)
 
         def last(row: Sequence[Any]) -> Any:
             sequence, value = _list_of(items(row)), initial(row)

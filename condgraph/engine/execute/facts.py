@@ -181,7 +181,7 @@ def referents(run: Run, node: alg.Referents) -> Numbers:
 
 
 #: The largest bag: a program can double a bag at every step.
-MOST_VALUES = 50_000_000
+MAX_VALUES = 50_000_000
 
 
 def objects(run: Run, node: alg.Objects) -> Bag:
@@ -278,7 +278,7 @@ def concat(run: Run, node: alg.Concat) -> Bag:
     """Return the concatenated bags."""
     bags = [run.values(value) for value in node.parts]
     total = sum(map(len, bags))
-    if total > MOST_VALUES:
+    if total > MAX_VALUES:
         raise PlanError(f"{total} values side by side are too many", hint="union of sets, or unique, keeps each value once")
     return Bag(run, [part for bag in bags for part in bag.parts])
 
@@ -503,7 +503,7 @@ def where_qualifier(run: Run, node: alg.WhereQualifier) -> FactSet:
         return facts.keep(EMPTY)
     if literal(condition):
         if facts.small():
-            return facts.keep(_one_by_one(run, facts.all(), key, condition))
+            return facts.keep(_tested_singly(run, facts.all(), key, condition))
         matches = _by_qualifier(run, facts, key, condition)
         if matches is not None:
             return facts.keep(matches)
@@ -521,7 +521,7 @@ def qualifiers_of(run: Run, statements: Numbers, key: int) -> tuple[Numbers, Any
     return positions.take(chosen), numbers.take(chosen)
 
 
-def _one_by_one(run: Run, statements: Numbers, key: int, condition: alg.Condition) -> Numbers:
+def _tested_singly(run: Run, statements: Numbers, key: int, condition: alg.Condition) -> Numbers:
     """Test a few statements one by one."""
     ordered, satisfies = run.snapshot.ordered("q"), decide(run, condition)
     qualifiers = qualifiers_one_by_one(run, statements, key)

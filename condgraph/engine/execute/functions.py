@@ -120,7 +120,7 @@ def less(a: Any, b: Any) -> bool | None:
         if type_a is bool:
             return bool(a < b)
         if type_a is list:
-            return _less_lists(a, b)
+            return _is_less_list(a, b)
         if type_a is Quantity:
             pair = alike(a, b)
             return None if pair is None else bool(pair[0] < pair[1])
@@ -133,7 +133,7 @@ def less(a: Any, b: Any) -> bool | None:
     return None if pair_of_times is None else pair_of_times[0].end <= pair_of_times[1].start
 
 
-def _less_lists(a: list[Any], b: list[Any]) -> bool | None:
+def _is_less_list(a: list[Any], b: list[Any]) -> bool | None:
     for x, y in zip(a, b, strict=False):
         is_equal = equal(x, y)
         if is_equal is None:
@@ -239,9 +239,9 @@ def same_key(value: Any) -> Any:
 
 
 #: The longest list that a function returns; texts may have ten times as many characters.
-LONGEST_LIST: Final = 10_000_000
+MAX_LIST: Final = 10_000_000
 #: The bits of the largest integer of an expression; Python prints at most 4,300 digits.
-_MOST_BITS: Final = 14_000
+_MAX_BITS: Final = 14_000
 
 
 def _undefined(name: str, *values: Any) -> PlanError:
@@ -293,8 +293,8 @@ def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
     if by == 0:
         raise PlanError("range() needs a step that is not 0")
     numbers = range(first, last + (1 if by > 0 else -1), by)
-    if len(numbers) > LONGEST_LIST:
-        raise PlanError(f"range() would have {len(numbers):,} numbers; at most {LONGEST_LIST:,} are made")
+    if len(numbers) > MAX_LIST:
+        raise PlanError(f"range() would have {len(numbers):,} numbers; at most {MAX_LIST:,} are made")
     check()
     return list(numbers)
 
@@ -326,7 +326,7 @@ def _substring(value: Any, start: Any, length: Any = None) -> str:
     return text[first : first + count]
 
 
-def _part(name: str, value: Any, length: Any) -> str:
+def _text_part(name: str, value: Any, length: Any) -> str:
     text, count = _text(value, name), integer_of(length, f"{name}()")
     if count < 0:
         raise PlanError(f"{name}() needs a length that is not negative")
@@ -338,14 +338,14 @@ def _split(value: Any, by: Any) -> list[str]:
     marks = [_text(mark, "split") for mark in (by if type(by) is list else [by])]
     for mark in marks[1:]:
         text = text.replace(mark, marks[0])
-    if marks and text.count(marks[0]) > LONGEST_LIST:
-        raise PlanError(f"split() would make a list that is too long; at most {LONGEST_LIST:,} parts are made")
+    if marks and text.count(marks[0]) > MAX_LIST:
+        raise PlanError(f"split() would make a list that is too long; at most {MAX_LIST:,} parts are made")
     return [text] if not marks else text.split(marks[0]) if marks[0] else list(text)
 
 
 def _replace(value: Any, old: Any, new: Any) -> str:
     text, before, after = (_text(part, "replace") for part in (value, old, new))
-    if len(text) * max(len(after), 1) > 10 * LONGEST_LIST:
+    if len(text) * max(len(after), 1) > 10 * MAX_LIST:
         raise PlanError("replace() would make a text that is too long")
     return text.replace(before, after)
 
@@ -408,7 +408,7 @@ def _round(value: Any, places: Any = 0, mode: Any = None) -> float:
     return _float(Fraction(chosen) / Fraction(10) ** digits)
 
 
-def _whole(name: str, function: Callable[[Any], int], value: Any) -> float:
+def _rounded(name: str, function: Callable[[Any], int], value: Any) -> float:
     number = _number(value, name)
     return number if isinstance(number, float) and not math.isfinite(number) else _float(function(number))
 
@@ -619,7 +619,7 @@ def no_operator(what: str, *values: Any) -> PlanError:
     return PlanError(f"{what} is not defined for {' and '.join(type_name(value) for value in values)}")
 
 
-def _plain(a: Any, b: Any) -> tuple[Any, Any]:
+def _common_type(a: Any, b: Any) -> tuple[Any, Any]:
     """Return two numbers of types that Python can combine: a number next to a float becomes a float."""
     if type(a) is float and type(b) is not float:
         return a, _float(b)
@@ -640,10 +640,10 @@ def _bounded(value: Any) -> Any:
     """
     kind = type(value)
     if kind is int:
-        if value.bit_length() > _MOST_BITS:
-            raise PlanError(f"an integer of {value.bit_length():,} bits is too large; at most {_MOST_BITS:,} are computed")
+        if value.bit_length() > _MAX_BITS:
+            raise PlanError(f"an integer of {value.bit_length():,} bits is too large; at most {_MAX_BITS:,} are computed")
     elif kind is str or kind is list:
-        limit = LONGEST_LIST if kind is list else 10 * LONGEST_LIST
+        limit = MAX_LIST if kind is list else 10 * MAX_LIST
         if len(value) > limit:
             raise PlanError(f"{type_name(value)} of length {len(value):,} is too long; at most {limit:,} is made")
     return value
@@ -653,7 +653,7 @@ def add_values(a: Any, b: Any) -> Any:
     """Return the sum of two values (`Arithmetic`)."""
     type_a, type_b = type(a), type(b)
     if type_a in NUMBERS and type_b in NUMBERS:
-        a, b = _plain(a, b)
+        a, b = _common_type(a, b)
         return a + b
     if type_a is list:
         return _bounded(a + b if type_b is list else [*a, b])
@@ -664,7 +664,7 @@ def add_values(a: Any, b: Any) -> Any:
     if (type_a is str and type_b in NUMBERS) or (type_b is str and type_a in NUMBERS):
         return f"{text_of_value(a)}{text_of_value(b)}"
     if Quantity in (type_a, type_b) and (pair := alike(a, b)) is not None:
-        return Quantity(sum(_plain(*pair)), _unit_of(a))
+        return Quantity(sum(_common_type(*pair)), _unit_of(a))
     result = temporal.add(a, b)
     if result is None:
         raise no_operator("+", a, b)
@@ -680,10 +680,10 @@ def _unit_of(value: Any) -> str:
 def _subtract(a: Any, b: Any) -> Any:
     type_a, type_b = type(a), type(b)
     if type_a in NUMBERS and type_b in NUMBERS:
-        a, b = _plain(a, b)
+        a, b = _common_type(a, b)
         return a - b
     if Quantity in (type_a, type_b) and (pair := alike(a, b)) is not None:
-        x, y = _plain(*pair)
+        x, y = _common_type(*pair)
         return Quantity(x - y, _unit_of(a))
     result = temporal.add(a, -b) if type_b is temporal.Duration else None
     if result is None:
@@ -694,7 +694,7 @@ def _subtract(a: Any, b: Any) -> Any:
 def _multiply(a: Any, b: Any) -> Any:
     type_a, type_b = type(a), type(b)
     if type_a in NUMBERS and type_b in NUMBERS:
-        a, b = _plain(a, b)
+        a, b = _common_type(a, b)
         return _bounded(a * b)
     for x, y in ((a, b), (b, a)):
         if type(y) in NUMBERS:
@@ -757,9 +757,9 @@ ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "+": add_values, "-": _subtract, "*": _multiply, "/": _divide, "%": _remainder, "^": _power,
 }  # fmt: skip
 #: The largest number of characters in a regular expression.
-_LONGEST_PATTERN: Final = 1_000
+_MAX_PATTERN: Final = 1_000
 #: The largest number of steps that backtracking may take.
-_MOST_STEPS: Final = 1_000_000
+_MAX_STEPS: Final = 1_000_000
 _REPEAT: Final = re.compile(r"[*+{]")
 #: A group with a repeat or a choice in it that is repeated, or a back reference.
 _NESTED: Final = re.compile(r"[*+}|][^()]*\)[*+{]|\)\)+[*+{]|\\[1-9]|\(\?P=")
@@ -769,13 +769,13 @@ def _matches(text: str, pattern: str) -> bool:
     """Return whether a regular expression matches a whole text. If backtracking could take long, the engine of
     Oxigraph is used, which is linear in the text and has neither back references nor look-arounds.
     """
-    if len(pattern) > _LONGEST_PATTERN:
-        raise PlanError(f"a regular expression has at most {_LONGEST_PATTERN:,} characters, not {len(pattern):,}")
+    if len(pattern) > _MAX_PATTERN:
+        raise PlanError(f"a regular expression has at most {_MAX_PATTERN:,} characters, not {len(pattern):,}")
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise PlanError(f"{shortened(pattern, 60)!r} is no regular expression: {error}") from None
-    if not _NESTED.search(pattern) and len(text) ** len(_REPEAT.findall(pattern)) <= _MOST_STEPS:
+    if not _NESTED.search(pattern) and len(text) ** len(_REPEAT.findall(pattern)) <= _MAX_STEPS:
         return compiled.fullmatch(text) is not None
     import pyoxigraph
 
@@ -884,7 +884,7 @@ GROUP_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 # -- The table ---------------------------------------------------------------------------------------
 
 
-def _first(*values: Any) -> Any:
+def _coalesce(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
@@ -917,14 +917,14 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "ltrim": partial(_stripped, str.lstrip, "ltrim"),
     "rtrim": partial(_stripped, str.rstrip, "rtrim"),
     "substring": _substring,
-    "left": partial(_part, "left"),
-    "right": partial(_part, "right"),
+    "left": partial(_text_part, "left"),
+    "right": partial(_text_part, "right"),
     "split": _split,
     "replace": _replace,
     "abs": _absolute,
     "sign": _sign,
-    "ceil": partial(_whole, "ceil", math.ceil),
-    "floor": partial(_whole, "floor", math.floor),
+    "ceil": partial(_rounded, "ceil", math.ceil),
+    "floor": partial(_rounded, "floor", math.floor),
     "round": _round,
     "atan2": lambda y, x: math.atan2(_float(_number(y, "atan2")), _float(_number(x, "atan2"))),
     "isnan": lambda value: bool(_number(value, "isNaN") != value),
@@ -944,7 +944,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "tointegerlist": _each("toIntegerList", _to_integer),
     "tofloatlist": _each("toFloatList", _to_float),
     "tostringlist": _each("toStringList", _to_text),
-    "coalesce": _first,
+    "coalesce": _coalesce,
     "nullif": _null_if,
     "valuetype": _value_type,
     "quantity": _quantity,

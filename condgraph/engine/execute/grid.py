@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import PIECE, different, in_order, watched
+from condgraph.engine.bounds import CHUNK, different, in_order, watched
 from condgraph.engine.execute.left_out import most_frequent
 from condgraph.engine.execute.series import Cell, ListSeries, Places, Series
 from condgraph.engine.execute.sets import order_key
@@ -21,7 +21,7 @@ from condgraph.engine.facts import shown
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, exact
 
 #: Separators of the cells of a row, and of the values of a cell, in a text.
-BETWEEN: Final = " | "
+SEPARATOR: Final = " | "
 LISTED: Final = "; "
 
 
@@ -117,7 +117,7 @@ class Grid:
 
     def values_and_texts(self) -> tuple[list[Any], list[str]]:
         """Return the rows, and each row's cells as one text."""
-        return self.values(), list(map(BETWEEN.join, watched(self.cell_texts())))
+        return self.values(), list(map(SEPARATOR.join, watched(self.cell_texts())))
 
     def cell_texts(self) -> list[tuple[str, ...]]:
         """Return the shown texts of each row; "" where there is no value."""
@@ -129,11 +129,11 @@ class Members:
     without their evidence.
     """
 
-    __slots__ = ("_of", "_places", "_runs")
+    __slots__ = ("_of", "_positions", "_runs")
 
     def __init__(self, group: Places, rows: Places, size: int) -> None:
         """`rows` may repeat; `group` is the group (below `size`) of each."""
-        self._places = np.arange(size)
+        self._positions = np.arange(size)
         self._of: tuple[Places, Places] = group, rows
         self._runs: tuple[Places, Places, Places] | None = None
 
@@ -144,28 +144,28 @@ class Members:
         return cls(none, none, count)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def __getitem__(self, row: int) -> Places:
         if self._runs is None:
             group, rows = self._of
             order = in_order((group,))
-            ends = np.bincount(group, minlength=int(self._places.max(initial=-1)) + 1).cumsum()
+            ends = np.bincount(group, minlength=int(self._positions.max(initial=-1)) + 1).cumsum()
             self._runs = np.concatenate([[0], ends[:-1]]), ends, rows.take(order)
         low, high, rows = self._runs
-        place = self._places[row]
+        place = self._positions[row]
         return different(rows[low[place] : high[place]])
 
     def take(self, places: Places) -> Members:
         """Return the members of some rows."""
         taken = Members.unknown(0)
-        taken._places, taken._of, taken._runs = self._places.take(places), self._of, self._runs
+        taken._positions, taken._of, taken._runs = self._positions.take(places), self._of, self._runs
         return taken
 
 
 def grid_size(grid: Grid) -> tuple[int, tuple[str, ...]]:
     """Return the number of rows, and the first three as texts."""
-    return len(grid), tuple(map(BETWEEN.join, grid.take(np.arange(min(3, len(grid)))).cell_texts()))
+    return len(grid), tuple(map(SEPARATOR.join, grid.take(np.arange(min(3, len(grid)))).cell_texts()))
 
 
 def listed(cells: Sequence[Cell]) -> Cell | None:
@@ -215,7 +215,7 @@ class Competing(NamedTuple):
 
 def competing(values: Sequence[Any]) -> Competing:
     """Return the type and unit that compete among values; counts are numbers without a unit."""
-    checked = values if len(values) <= PIECE else watched(values)
+    checked = values if len(values) <= CHUNK else watched(values)
     groups = Counter(group for value in checked if (group := group_of(value)) is not None)
     if not groups:
         return Competing(None, NO_UNIT, 0)

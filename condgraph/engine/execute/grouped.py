@@ -14,10 +14,10 @@ from condgraph.engine.algebra import Facts, Group, Having, Limit, Order, Scan
 from condgraph.engine.algebra.grouped import TEXT_OPERATORS, AllTests, CellTest, Measure, NotTest, Test
 from condgraph.engine.bounds import changed, in_order, watched
 from condgraph.engine.errors import PlanError, nearest, numbered, shortened
-from condgraph.engine.execute.columns import MOST_BINDINGS, Bindings, GroupRows, PathEnds, PlacedValues, decoded, lead
+from condgraph.engine.execute.columns import MAX_BINDINGS, Bindings, GroupRows, PathEnds, PlacedValues, decoded, lead
 from condgraph.engine.execute.grid import Column, Competing, Grid, Members, competing, group_of, order_of, size_of, text_cell
 from condgraph.engine.execute.left_out import LeftOut, left_out, left_out_warnings
-from condgraph.engine.execute.series import LARGEST, Cell, ListSeries, Places, dense, first_of_each, ranked, runs
+from condgraph.engine.execute.series import MAX_SUM, Cell, ListSeries, Places, dense, first_of_each, ranked, runs
 from condgraph.engine.execute.sets import Mask
 from condgraph.engine.execute.sums import Aggregate, bounds_of, counts, leaves_out
 from condgraph.engine.facts import Entity, EntityKind, shown
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 #: The number of names and keys that are searched for the nearest.
-_MOST_SEEN: Final = 5_000
+_MAX_CANDIDATES: Final = 5_000
 #: Keys that are numbers; 007 is a text, because it is not written 7.
 _NUMBER: Final = re.compile(r"0|-?[1-9][0-9]*").fullmatch
 
@@ -67,7 +67,7 @@ class NamedEntities:
         #: By the identity of a test: the test, and the names and keys that did not match; None after a match.
         self._missed: dict[int, tuple[CellTest, dict[str, None] | None]] = {}
         #: By test and text: the least id matched only by "name", and the least id matched only by "key".
-        self._ways: dict[tuple[int, str], dict[str, str]] = {}
+        self._routes: dict[tuple[int, str], dict[str, str]] = {}
 
     def means(self, test: CellTest, entity: Entity) -> bool | None:
         """Return whether a test with = or != refers to an entity; None if none of its readings can name one: a time,
@@ -81,28 +81,28 @@ class NamedEntities:
             is_match = bool(matched)
             for text in matched:
                 if (text == name) != (text == key):
-                    least_ids = self._ways.setdefault((id(test), text), {})
+                    least_ids = self._routes.setdefault((id(test), text), {})
                     way = "name" if text == name else "key"
                     least_ids[way] = min(least_ids.get(way, entity.id), entity.id)
         else:
-            numbers = [number for number in map(_whole, test.readings) if number is not None]
+            numbers = [number for number in map(_integer_text, test.readings) if number is not None]
             if not numbers or not _NUMBER(key):
                 return None
             is_match = key in numbers
         _, missed = self._missed.setdefault(id(test), (test, {}))
         if is_match:
             self._missed[id(test)] = test, None
-        elif missed is not None and len(missed) < _MOST_SEEN:
+        elif missed is not None and len(missed) < _MAX_CANDIDATES:
             missed[key] = missed[entity.name] = None
         return is_match
 
     def _key(self, entity: Entity) -> str:
         key = self._keys.get(entity.id)
         if key is None:
-            key = self._keys[entity.id] = self._found(entity)
+            key = self._keys[entity.id] = self._look_up(entity)
         return key
 
-    def _found(self, entity: Entity) -> str:
+    def _look_up(self, entity: Entity) -> str:
         snapshot = self._run.snapshot
         owners, number = snapshot.arrays.get("ent.source"), snapshot.identified(entity.id)
         if entity.kind is not EntityKind.ROW or number < 0 or not len(owners) or owners[number] < 0:
@@ -113,7 +113,7 @@ class NamedEntities:
         """Warn of names in tests with = that matched nothing, and of texts that are the name of one entity and the
         key of another; `column` returns the name of what a test compares.
         """
-        for (test_id, text), least_ids in self._ways.items():
+        for (test_id, text), least_ids in self._routes.items():
             if len(least_ids) > 1:
                 ids = f"the name of {shortened(least_ids['name'], 60)!r} and the key of {shortened(least_ids['key'], 60)!r}"
                 self._run.warn(f"{column(self._missed[test_id][0].of)}: {shortened(text, 60)!r} is {ids}, and means both")
@@ -121,7 +121,7 @@ class NamedEntities:
             if missed is None or test.operator != "=":
                 continue
             names = list(dict.fromkeys([str(word) for word in test.readings if isinstance(word, str)]))
-            names = names or [number for number in map(_whole, test.readings) if number is not None]
+            names = names or [number for number in map(_integer_text, test.readings) if number is not None]
             similar = [name for word in names[:3] for name in nearest(word, sorted(missed), most=3)]
             nearest_names = ", ".join([repr(shortened(name, 60)) for name in dict.fromkeys(similar)])
             nearest_names = f"; nearest: {nearest_names}" if nearest_names else ""
@@ -129,7 +129,7 @@ class NamedEntities:
             self._run.warn(f"{column(test.of)}: nothing has {wanted} for its name or key{nearest_names}")
 
 
-def _whole(value: Any) -> str | None:
+def _integer_text(value: Any) -> str | None:
     """Return an integer without a unit as the text of a key; None for everything else."""
     if not isinstance(value, Quantity) or value.unit != NO_UNIT:
         return None
@@ -141,8 +141,8 @@ def _whole(value: Any) -> str | None:
 
 
 #: The largest number of groups that a row may be in, and of groups of a table.
-_MOST_KEYS: Final = 10_000
-_MOST_GROUPS: Final = 5_000_000
+_MAX_KEYS: Final = 10_000
+_MAX_GROUPS: Final = 5_000_000
 
 
 def group(run: Run, node: Group) -> Grid:
@@ -152,18 +152,18 @@ def group(run: Run, node: Group) -> Grid:
     rows = bindings.row
     place = np.arange(len(rows))
     if node.where is not None:
-        place = np.flatnonzero(_where(run, node, group_rows).take(rows))
+        place = np.flatnonzero(_where_mask(run, node, group_rows).take(rows))
     key_values = [group_rows.found(key.of, group_rows.at(bindings, lead(key.of)), len(lead(key.of))) for key in node.keys]
     keys = [_Key(values, len(rows)) for values in key_values]
-    place, picks = _joined_keys(keys, place)
+    place, picks = _combined_keys(keys, place)
     groups = place if node.each else np.zeros(len(place), np.int64)
     if keys:
         groups = dense(*([place] if node.each else []), *(key.codes_at(pick) for key, pick in zip(keys, picks, strict=True)))
     elif node.each:
         groups = np.arange(len(place))
     size = int(groups.max(initial=-1)) + 1
-    if size > _MOST_GROUPS:
-        raise PlanError(f"more than {_MOST_GROUPS:,} groups", hint="group by something that has fewer values")
+    if size > _MAX_GROUPS:
+        raise PlanError(f"more than {_MAX_GROUPS:,} groups", hint="group by something that has fewer values")
     if not node.keys and not node.each:
         # Without keys there is one group, even if it is empty.
         size = 1
@@ -175,7 +175,7 @@ def group(run: Run, node: Group) -> Grid:
                 warn_of_empty(run, node.facts[number])
     for measure in node.measures:
         column = _measured(run, group_rows, bindings, measure, size, groups, place)
-        columns.append(_on_clocks(run, measure, column) if measure.clock else column)
+        columns.append(_as_clock_times(run, measure, column) if measure.clock else column)
     group_rows.warn()
     names = (*(key.name for key in node.keys), *(measure.name for measure in node.measures))
     grid = Grid(names, len(names) - node.hidden, columns, members)
@@ -208,7 +208,7 @@ class _Key:
 
     def codes_at(self, pick: Places) -> Places:
         """Return the codes of some of the values, -1 for none."""
-        return _taken(self._codes, pick)
+        return _take(self._codes, pick)
 
     def column(self, group: Places, size: int, pick: Places) -> Column:
         """Return the value of each of `size` groups, given the group of each row and the value picked for it."""
@@ -217,19 +217,19 @@ class _Key:
             first = np.empty(size, np.int64)
             first[group[::-1]] = np.arange(len(group))[::-1]
         else:
-            order = in_order((group, _taken(self._spellings, pick)))
+            order = in_order((group, _take(self._spellings, pick)))
             first = order[changed(group.take(order))]
-        return Column(self._series, _taken(self._at, pick.take(first)))
+        return Column(self._series, _take(self._at, pick.take(first)))
 
 
-def _taken(numbers: Places, pick: Places) -> Places:
+def _take(numbers: Places, pick: Places) -> Places:
     """Return some of the numbers; -1 where `pick` is negative."""
     if not len(numbers):
         return np.full(len(pick), -1, np.int64)
     return np.where(pick < 0, -1, numbers.take(pick))
 
 
-def _joined_keys(keys: Sequence[_Key], place: Places) -> tuple[Places, list[Places]]:
+def _combined_keys(keys: Sequence[_Key], place: Places) -> tuple[Places, list[Places]]:
     """Return the groups of each binding: one for each combination of its values, where having none counts as a value.
     The result is the binding of each group, and for each key the position of the value, or -1.
     """
@@ -237,9 +237,9 @@ def _joined_keys(keys: Sequence[_Key], place: Places) -> tuple[Places, list[Plac
     total = np.ones(len(place), np.float64)
     for size in sizes:
         total *= np.maximum(size, 1)
-    if total.max(initial=0) > _MOST_KEYS:
+    if total.max(initial=0) > _MAX_KEYS:
         raise PlanError(f"one row stands in {int(total.max()):,} groups", hint="group by fewer keys that have many values")
-    if total.sum() > MOST_BINDINGS + len(place):
+    if total.sum() > MAX_BINDINGS + len(place):
         raise PlanError(f"{int(total.sum()):,} ways from rows to keys are too many", hint="group by fewer keys")
     picks: list[Places] = []
     current = np.arange(len(place))
@@ -301,7 +301,7 @@ def _measured(run: Run, ways: GroupRows, bindings: Bindings, measure: Measure, s
     return Column.of(best_cells)
 
 
-def _on_clocks(run: Run, measure: Measure, column: Column) -> Column:
+def _as_clock_times(run: Run, measure: Measure, column: Column) -> Column:
     """Return the same values, displayed as clock times."""
     cells: list[Cell | None] = []
     others = 0
@@ -318,7 +318,7 @@ def _on_clocks(run: Run, measure: Measure, column: Column) -> Column:
 # -- tests of groups -------------------------------------------------------------------------------
 
 
-def _where(run: Run, node: Group, ways: GroupRows) -> Mask:
+def _where_mask(run: Run, node: Group, ways: GroupRows) -> Mask:
     """Return the rows for which the test holds."""
     assert node.where is not None
     return _tested(run, node.where, len(ways), ways.cells, lambda of: str(of.name))
@@ -385,7 +385,7 @@ def _satisfied(left: LeftOut, called: NamedEntities, test: CellTest, values: Pla
             exact(reading.number) for reading in test.readings if isinstance(reading, Quantity) and reading.unit == numbers.unit
         ]
         scaled = [number * 10**numbers.digits for number in wanted]
-        if scaled and test.operator in OPERATORS and all(abs(number) < LARGEST for number in scaled):
+        if scaled and test.operator in OPERATORS and all(abs(number) < MAX_SUM for number in scaled):
             mask = np.zeros(len(values.at), bool)
             for number in scaled:
                 mask |= _compared(numbers.integers, test.operator, number)
@@ -416,14 +416,14 @@ def _satisfies(left: LeftOut, called: NamedEntities, test: CellTest, value: Any,
             return means == (test.operator == "=")
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = Quantity(value)
-    kind = _kind(value)
-    comparable = [reading for reading in test.readings if _kind(reading) == kind]
+    kind = _value_type(value)
+    comparable = [reading for reading in test.readings if _value_type(reading) == kind]
     if not comparable:
-        left_out(left, *kind, count, {_kind(reading) for reading in test.readings})
+        left_out(left, *kind, count, {_value_type(reading) for reading in test.readings})
     return any(_compares(value, reading, test.operator) for reading in comparable)
 
 
-def _kind(value: Any) -> tuple[Kind, str]:
+def _value_type(value: Any) -> tuple[Kind, str]:
     """Return the type and unit of a value; an entity counts as a text, its name."""
     if isinstance(value, str | Entity):
         return Kind.TEXT, NO_UNIT

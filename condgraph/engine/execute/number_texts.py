@@ -40,14 +40,14 @@ def summed_numbers(texts: list[str]) -> list[Any] | None:
     also if "12,5" would be cut at its comma.
     """
     numbers = leading_numbers(texts)
-    if numbers is not None and any(map(_is_cut, set(watched(texts)))):
+    if numbers is not None and any(map(_continues, set(watched(texts)))):
         return None
     if numbers is not None:
         numbers = [number if (year := _year(text)) is None else year for number, text in zip(numbers, watched(texts), strict=True)]
     return numbers
 
 
-def _is_cut(text: str) -> bool:
+def _continues(text: str) -> bool:
     """Return whether the number that a text begins with continues after a comma."""
     match = _LEADING.match(text)
     following = "" if match is None else text[match.end() : match.end() + 2]

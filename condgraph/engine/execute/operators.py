@@ -113,10 +113,10 @@ def validity(run: Run, node: Validity) -> Bag:
     if node.part == "interval":
         positions, start, end = validity_of(run, statements)
         return Bag(run, [span_part(statements[positions], start, end)])
-    return Bag(run, [_written(run, statements, node.part)])
+    return Bag(run, [_validity_part(run, statements, node.part)])
 
 
-def _written(run: Run, statements: Numbers, part: str) -> Part:
+def _validity_part(run: Run, statements: Numbers, part: str) -> Part:
     """Return the start or end of each fact as in its qualifiers; a point in time is both."""
     snapshot = run.snapshot
     positions, numbers = snapshot.qualifiers(statements)
@@ -185,7 +185,7 @@ def where_validity(run: Run, node: WhereValidity) -> FactSet:
     """Return the facts whose start (or end) satisfies the condition."""
     facts = run.facts(node.facts)
     statements = facts.all()
-    part = _written(run, statements, node.part)
+    part = _validity_part(run, statements, node.part)
     bag = Bag(run, [part])
     cells = bag.cells()
     run.warn_incomparable(cells, node.condition)

@@ -85,7 +85,7 @@ def _step(snapshot: Snapshot, node: Node, places: Mapping[int, int]) -> _Step | 
             return None
         intersected = isinstance(node, Intersect)
         numbers = [part for part in parts if part is not None]
-        return lambda sets: _joined([sets[number] for number in numbers], whole=intersected)
+        return lambda sets: _intersection_or_union([sets[number] for number in numbers], whole=intersected)
     return _hop(snapshot, node, places) if isinstance(node, Reached) else None
 
 
@@ -119,7 +119,7 @@ def _hop(snapshot: Snapshot, node: Reached, places: Mapping[int, int]) -> _Step 
     return hop
 
 
-def _joined(sets: list[_Set], *, whole: bool) -> _Set:
+def _intersection_or_union(sets: list[_Set], *, whole: bool) -> _Set:
     check()
     first, *further = (set(set_.tolist()) if isinstance(set_, np.ndarray) else set(set_) for set_ in sets)
     return first.intersection(*further) if whole else first.union(*further)

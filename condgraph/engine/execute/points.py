@@ -15,7 +15,7 @@ from condgraph.engine.values import WGS84, Point
 
 #: The coordinate systems of Cypher by number (EPSG, or assigned by Neo4j).
 SYSTEMS: Final = {WGS84: "wgs-84", 4979: "wgs-84-3d", 7203: "cartesian", 9157: "cartesian-3d"}
-_NAMED: Final = {name: number for number, name in SYSTEMS.items()}
+_SYSTEM_NUMBERS: Final = {name: number for number, name in SYSTEMS.items()}
 _KEYS: Final = ("longitude", "latitude", "height", "x", "y", "z", "crs", "srid")
 _HINT: Final = "point({longitude: 13.4, latitude: 52.5})"
 
@@ -61,7 +61,7 @@ def _check_system(value: Mapping[str, Any], system: int) -> None:
         raise PlanError("point() takes crs or srid, not both")
     if "crs" in value:
         name = value["crs"]
-        known = _NAMED.get(name.casefold()) if isinstance(name, str) else None
+        known = _SYSTEM_NUMBERS.get(name.casefold()) if isinstance(name, str) else None
         if known is None:
             raise PlanError(f"point() knows no crs {on_one_line(shortened(repr(name), 60))}", candidates=("WGS-84",))
         system = known

@@ -19,7 +19,7 @@ from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.algebra.operators import Condition, Entities, Node
 from condgraph.engine.bounds import watched
 from condgraph.engine.execute.edges import Edge
-from condgraph.engine.execute.evidence import Asked, Demand, put_under, whole
+from condgraph.engine.execute.evidence import Demand, Demands, put_under, whole
 from condgraph.engine.execute.expressions import Compiler
 from condgraph.engine.execute.rowset import ENTITY, STATEMENT, TIMES, RowSet, Terms, codes, compatible, packed, python_terms
 from condgraph.engine.execute.sets import EMPTY, Numbers, distinct
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class RowEvidence:
     """The evidence of some rows of an operator, and its demand on the inputs (`asked`)."""
 
-    asked: Asked = field(default_factory=list)
+    demands: Demands = field(default_factory=list)
     statements: list[NDArray[Any]] = field(default_factory=list)
     entities: list[NDArray[Any]] = field(default_factory=list)
     memberships: set[tuple[int, int]] = field(default_factory=set)
@@ -70,7 +70,7 @@ def row_evidence(run: Run, node: Node, demand: Demand) -> RowEvidence:
     return evidence
 
 
-def _wanted(demand: Demand) -> RowSet:
+def _demanded_rows(demand: Demand) -> RowSet:
     assert isinstance(demand.rows, RowSet)
     return demand.rows
 
@@ -79,7 +79,7 @@ def _wanted(demand: Demand) -> RowSet:
 
 
 def _pattern(run: Run, node: alg.Pattern, demand: Demand, found: RowEvidence) -> None:
-    wanted = _wanted(demand)
+    wanted = _demanded_rows(demand)
     # The result may lack variables that the plan does not need.
     names = [name for name in node.variables if name in wanted.columns]
     rows = Solver(run, node, wanted.only(names).distinct() if names else None, trace=True).rows()
@@ -92,21 +92,21 @@ def _pattern(run: Run, node: alg.Pattern, demand: Demand, found: RowEvidence) ->
         for place, of in ((part.subject, ends[0]), (part.object, ends[1])):
             if isinstance(place, Entities):
                 of = np.concatenate(ends) if part.undirected else of
-                found.asked.append((place, Demand(np.intersect1d(of, run.entities(place)).astype(np.int32))))
+                found.demands.append((place, Demand(np.intersect1d(of, run.entities(place)).astype(np.int32))))
         if part.among is not None:
-            found.asked.append((part.among, Demand(statements=statements)))
+            found.demands.append((part.among, Demand(statements=statements)))
         _tested(run, part.condition, found)
         for qualifier in part.qualifiers:
             _tested(run, qualifier.condition, found)
             if isinstance(qualifier.value, Entities):
-                found.asked.append((qualifier.value, whole(run, qualifier.value)))
+                found.demands.append((qualifier.value, whole(run, qualifier.value)))
     for membership in node.memberships:
         _membership(run, membership, rows, found)
 
 
 def _tested(run: Run, condition: Condition | None, found: RowEvidence) -> None:
     if condition is not None:
-        found.asked.extend((child, whole(run, child)) for child in condition.inputs())
+        found.demands.extend((child, whole(run, child)) for child in condition.inputs())
 
 
 def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: RowEvidence) -> None:
@@ -134,14 +134,14 @@ def _membership(run: Run, part: alg.MembershipPattern, rows: RowSet, found: RowE
             found.subclasses.update(steps)
     for place, numbers in ((part.member, members), (part.concept, concepts)):
         if isinstance(place, Entities):
-            found.asked.append((place, Demand(distinct(numbers, snapshot.entities))))
+            found.demands.append((place, Demand(distinct(numbers, snapshot.entities))))
 
 
 def _path(run: Run, node: alg.Path, demand: Demand, found: RowEvidence) -> None:
-    wanted = _wanted(demand)
+    wanted = _demanded_rows(demand)
     snapshot = run.snapshot
     if node.of is not None:
-        found.asked.append((node.of, Demand(rows=agreeing(run.rows(node.of), wanted))))
+        found.demands.append((node.of, Demand(rows=agreeing(run.rows(node.of), wanted))))
     ends = []
     for place in (node.subject, node.object):
         if isinstance(place, Entities):
@@ -152,29 +152,29 @@ def _path(run: Run, node: alg.Path, demand: Demand, found: RowEvidence) -> None:
         else:
             ends.append(np.arange(snapshot.entities, dtype=np.int32))
     if node.mode == "ends":
-        statements = _between(run, node, *ends)
+        statements = _path_statements(run, node, *ends)
     else:
-        rows_before = wanted.only([name for name in wanted.columns if name not in _names(node.path, node.length)])
+        rows_before = wanted.only([name for name in wanted.columns if name not in _variable_names(node.path, node.length)])
         _, walks = paths(run, node, seed=rows_before.distinct())
         assert walks is not None
         statements = [statement_numbers[statement_numbers >= 0] for statement_numbers in walks.statements]
     chosen = distinct(np.concatenate([*statements, EMPTY]).astype(np.int32), snapshot.statements)
     found.statements.append(chosen)
     if node.among is not None:
-        found.asked.append((node.among, Demand(statements=chosen)))
+        found.demands.append((node.among, Demand(statements=chosen)))
     if node.least == 0:
         places = zip((node.subject, node.object), ends, strict=True)
         found.entities.extend(part for place, part in places if place is not None)
     for place, part in zip((node.subject, node.object), ends, strict=True):
         if isinstance(place, Entities):
-            found.asked.append((place, Demand(part)))
+            found.demands.append((place, Demand(part)))
 
 
-def _names(*variables: alg.Variable | None) -> set[str]:
+def _variable_names(*variables: alg.Variable | None) -> set[str]:
     return {variable.name for variable in variables if variable is not None}
 
 
-def _between(run: Run, node: alg.Path, starts: Numbers, ends: Numbers) -> list[NDArray[Any]]:
+def _path_statements(run: Run, node: alg.Path, starts: Numbers, ends: Numbers) -> list[NDArray[Any]]:
     """Return the statements that some path from a start to an end may use."""
     size = run.snapshot.entities
     forward = Steps(run, node)
@@ -190,7 +190,7 @@ def _between(run: Run, node: alg.Path, starts: Numbers, ends: Numbers) -> list[N
 
 
 def _entity_rows(run: Run, node: alg.EntityRows, demand: Demand, found: RowEvidence) -> None:
-    found.asked.append((node.entities, Demand(_entities(run, _wanted(demand), node.variable))))
+    found.demands.append((node.entities, Demand(_entities(run, _demanded_rows(demand), node.variable))))
 
 
 def _entities(run: Run, rows: RowSet, name: str) -> Numbers:
@@ -199,18 +199,18 @@ def _entities(run: Run, rows: RowSet, name: str) -> Numbers:
 
 
 def _rows(run: Run, node: alg.Rows, demand: Demand, found: RowEvidence) -> None:
-    wanted = _wanted(demand)
+    wanted = _demanded_rows(demand)
     found.entities.extend(_entities(run, wanted, name) for name in node.names)
 
 
 def _inputs(run: Run, node: Any, demand: Demand, found: RowEvidence) -> None:
     """Want the agreeing rows of each input."""
-    found.asked.extend((child, Demand(rows=agreeing(run.rows(child), _wanted(demand)))) for child in node.inputs())
+    found.demands.extend((child, Demand(rows=agreeing(run.rows(child), _demanded_rows(demand)))) for child in node.inputs())
 
 
 def _semi(run: Run, node: alg.SemiJoin, demand: Demand, found: RowEvidence) -> None:
-    left = agreeing(run.rows(node.left), _wanted(demand))
-    found.asked.extend([(node.left, Demand(rows=left)), (node.right, Demand(rows=meeting(run.rows(node.right), left)))])
+    left = agreeing(run.rows(node.left), _demanded_rows(demand))
+    found.demands.extend([(node.left, Demand(rows=left)), (node.right, Demand(rows=meeting(run.rows(node.right), left)))])
 
 
 def _absent(run: Run, node: Any, demand: Demand, found: RowEvidence) -> None:
@@ -218,8 +218,8 @@ def _absent(run: Run, node: Any, demand: Demand, found: RowEvidence) -> None:
     exist.
     """
     left = run.rows(node.left)
-    found.asked.append((node.left, Demand(rows=agreeing(left, _wanted(demand)))))
-    found.asked.append((node.right, Demand(rows=meeting(run.rows(node.right), left))))
+    found.demands.append((node.left, Demand(rows=agreeing(left, _demanded_rows(demand)))))
+    found.demands.append((node.right, Demand(rows=meeting(run.rows(node.right), left))))
     condition = getattr(node, "condition", None)
     if condition is not None:
         _touched(run, condition, run.results[id(node)], found)
@@ -245,43 +245,43 @@ def _touched(run: Run, expression: ex.Expression, rows: RowSet, found: RowEviden
 
 
 def _filter(run: Run, node: alg.Filter, demand: Demand, found: RowEvidence) -> None:
-    rows, wanted_rows = run.rows(node.of), _wanted(demand)
+    rows, wanted_rows = run.rows(node.of), _demanded_rows(demand)
     if TIMES in rows.columns and isinstance(node.of, alg.Pattern):
         # The rows were counted; enumerate them again, without those that the filter drops.
         rows = Solver(run, node.of, needed={*rows.columns, *ex.variables(node.test)}).rows()
         left, right = (rows.columns[name].numbers for name in ex.variables(node.test))
         rows, wanted_rows = rows.where(left != right), wanted_rows.only([name for name in wanted_rows.columns if name != TIMES])
     wanted = agreeing(rows, wanted_rows)
-    found.asked.append((node.of, Demand(rows=wanted)))
+    found.demands.append((node.of, Demand(rows=wanted)))
     monotonic = all(isinstance(part, _STEADY) for part in ex.walk(node.test))
     _touched(run, node.test, wanted if monotonic else rows, found)
 
 
-def _where(run: Run, node: alg.WhereRows, demand: Demand, found: RowEvidence) -> None:
-    found.asked.append((node.of, Demand(rows=agreeing(run.rows(node.of), _wanted(demand)))))
+def _where_evidence(run: Run, node: alg.WhereRows, demand: Demand, found: RowEvidence) -> None:
+    found.demands.append((node.of, Demand(rows=agreeing(run.rows(node.of), _demanded_rows(demand)))))
     _tested(run, node.condition, found)
 
 
 def _computed(run: Run, node: alg.Extend | alg.Unwind, demand: Demand, found: RowEvidence) -> None:
-    rows = agreeing(run.rows(node.of), _wanted(demand))
-    found.asked.append((node.of, Demand(rows=rows)))
+    rows = agreeing(run.rows(node.of), _demanded_rows(demand))
+    found.demands.append((node.of, Demand(rows=rows)))
     _touched(run, node.expression, rows, found)
 
 
 def _project(run: Run, node: alg.Project, demand: Demand, found: RowEvidence) -> None:
     names = dict(node.names)
-    found.asked.append((node.of, Demand(rows=agreeing(run.rows(node.of), _wanted(demand), names))))
+    found.demands.append((node.of, Demand(rows=agreeing(run.rows(node.of), _demanded_rows(demand), names))))
 
 
-def _whole(run: Run, node: alg.GroupRows | alg.SliceRows, demand: Demand, found: RowEvidence) -> None:
-    found.asked.append((node.of, Demand(rows=run.rows(node.of))))
+def _all_evidence(run: Run, node: alg.GroupRows | alg.SliceRows, demand: Demand, found: RowEvidence) -> None:
+    found.demands.append((node.of, Demand(rows=run.rows(node.of))))
 
 
 def _entities_of(run: Run, node: alg.EntitiesOf, demand: Demand, found: RowEvidence) -> None:
     rows = run.rows(node.of)
     entities = rows.column(node.variable).entities()
     chosen = (entities >= 0) & run.among(np.maximum(entities, 0), demand.entities)
-    found.asked.append((node.of, Demand(rows=rows.where(chosen))))
+    found.demands.append((node.of, Demand(rows=rows.where(chosen))))
 
 
 def _facts_of(run: Run, node: alg.FactsOf, demand: Demand, found: RowEvidence) -> None:
@@ -290,7 +290,7 @@ def _facts_of(run: Run, node: alg.FactsOf, demand: Demand, found: RowEvidence) -
     for kind, places, numbers in rows.column(node.variable).split():
         if kind == STATEMENT:
             mask[places[np.isin(numbers, demand.statements)]] = True
-    found.asked.append((node.of, Demand(rows=rows.where(mask))))
+    found.demands.append((node.of, Demand(rows=rows.where(mask))))
 
 
 _Of: TypeAlias = Callable[["Run", Any, Demand, RowEvidence], None]
@@ -307,15 +307,15 @@ _OF: Final[dict[type[Node], _Of]] = {
     alg.MinusRows: _absent,
     alg.UnionAll: _inputs,
     alg.Filter: _filter,
-    alg.WhereRows: _where,
+    alg.WhereRows: _where_evidence,
     alg.BoundRows: _inputs,
     alg.Extend: _computed,
     alg.Unwind: _computed,
     alg.Project: _project,
     alg.DistinctRows: _inputs,
-    alg.GroupRows: _whole,
+    alg.GroupRows: _all_evidence,
     alg.OrderRows: _inputs,
-    alg.SliceRows: _whole,
+    alg.SliceRows: _all_evidence,
     alg.EntitiesOf: _entities_of,
     alg.FactsOf: _facts_of,
 }

@@ -41,7 +41,7 @@ _NUMBER: Final = (1 << _SHIFT) - 1
 #: From here on Python prints floats with an exponent.
 _EXPONENT: Final = 1e16
 #: The largest number of rows of one operator. More take minutes and gigabytes, and nobody reads them.
-MOST_ROWS: Final = 32_000_000
+MAX_ROWS: Final = 32_000_000
 #: The number of pairs of rows that are processed between two checks of the deadline.
 CHUNK: Final = 1 << 18
 #: From this many terms on, equal ones are processed once.
@@ -50,7 +50,7 @@ _SEVERAL: Final = 16
 TIMES: Final = "\0times"
 #: Further kinds of cells: statements, and terms that are not values.
 _STATEMENT_CELL: Final = 10
-_OTHER_CELL: Final = 11
+_OTHER_KIND: Final = 11
 _BAGS: Final[dict[int, PartKind]] = {PREDICATE: "pred", ATTRIBUTE: "att", QUALIFIER: "q", NAME: "name"}
 
 
@@ -235,7 +235,7 @@ def _as_value(value: Any) -> Any:
 
 # -- codes -------------------------------------------------------------------------------------------
 
-_PARTS: Final = ("kind", "ref", "a", "b", "unit", "precision")
+_CELL_COLUMNS: Final = ("kind", "ref", "a", "b", "unit", "precision")
 
 
 def value_cells(scope: Scope, terms: Terms) -> tuple[Places, Cells]:
@@ -248,7 +248,7 @@ def value_cells(scope: Scope, terms: Terms) -> tuple[Places, Cells]:
         columns, ready = _cells(scope, kind, numbers)
         chosen = ready["kind"] < _STATEMENT_CELL if kind == GIVEN else slice(None)
         places.append(positions[chosen])
-        parts.append({name: columns(name)[chosen] for name in _PARTS})
+        parts.append({name: columns(name)[chosen] for name in _CELL_COLUMNS})
     if not parts:
         return np.empty(0, np.int64), Cells(0, lambda name: np.empty(0, np.int64))
     count = sum(map(len, places))
@@ -269,11 +269,11 @@ def _cells(scope: Scope, kind: int, numbers: Numbers) -> tuple[Callable[[str], A
         terms = [scope.terms[number] for number in watched(distinct.tolist())]
         values = [_as_value(term) for term in terms]
         cells = Bag(scope, [Part("given", np.arange(len(terms)), distinct, ["" if value is None else value for value in values])])
-        columns = {name: cells.cells()[name].copy() for name in _PARTS}
+        columns = {name: cells.cells()[name].copy() for name in _CELL_COLUMNS}
         for position, (term, value) in enumerate(zip(terms, values, strict=True)):
             if value is None:
                 unknown = term is UNKNOWN
-                columns["kind"][position] = Kind.UNKNOWN if unknown else _OTHER_CELL
+                columns["kind"][position] = Kind.UNKNOWN if unknown else _OTHER_KIND
                 # Equal terms share the number of the first of them.
                 columns["ref"][position] = (
                     -1 if unknown else scope.term_numbers.setdefault(("equal", same(term)), int(distinct[position]))
@@ -299,41 +299,41 @@ def codes(scope: Scope, columns: Sequence[Terms]) -> list[Places]:
         texts = np.append(scope.snapshot.entity_name, -1)
         return [texts.take(column.numbers).astype(np.int64) for column in columns]
     narrowed = [column.narrowed() for column in columns]
-    if {column.kind for column in narrowed} == {GIVEN} and _plain_type(scope, narrowed) in (int, str):
+    if {column.kind for column in narrowed} == {GIVEN} and _common_type(scope, narrowed) in (int, str):
         return [column.numbers.astype(np.int64) for column in narrowed]
     if {column.kind for column in narrowed} <= {ENTITY} or {column.kind for column in narrowed} <= {STATEMENT}:
         return [column.numbers.astype(np.int64) for column in narrowed]
     sizes = [len(column) for column in narrowed]
     merged = np.full(sum(sizes), -1, np.int64)
     places: list[Places] = []
-    parts: dict[str, list[Any]] = {name: [] for name in _PARTS}
+    parts: dict[str, list[Any]] = {name: [] for name in _CELL_COLUMNS}
     offset = 0
     for column, size in zip(narrowed, sizes, strict=True):
         for kind, positions, numbers in column.split():
             check()
             # Equal numbers are processed once.
-            distinct, inverse = (numbers, None) if kind not in (ATTRIBUTE, QUALIFIER, NAME) else _at_once(numbers)
+            distinct, inverse = (numbers, None) if kind not in (ATTRIBUTE, QUALIFIER, NAME) else _deduplicated(numbers)
             read, _ = _cells(scope, kind, distinct)
             places.append(positions + offset)
-            for name in _PARTS:
+            for name in _CELL_COLUMNS:
                 part = np.asarray(read(name)).astype(np.int64)
                 parts[name].append(part if inverse is None else part.take(inverse))
         offset += size
     if places:
-        columns_of = [np.concatenate(parts[name]) for name in _PARTS]
+        columns_of = [np.concatenate(parts[name]) for name in _CELL_COLUMNS]
         varying = [column for column in columns_of if len(column) and (column != column[0]).any()]
         merged[np.concatenate(places)] = dense(*varying) if varying else 0
     return np.split(merged, np.cumsum(sizes)[:-1])
 
 
-def _plain_type(scope: Scope, columns: Sequence[Terms]) -> type | None:
+def _common_type(scope: Scope, columns: Sequence[Terms]) -> type | None:
     """Return the type of all terms of columns of kind `GIVEN`, or None if there are several."""
     numbers, _ = once(np.concatenate([column.numbers for column in columns]))
     types = {type(scope.terms[number]) for number in watched(numbers[np.searchsorted(numbers, 0) :].tolist())}
     return types.pop() if len(types) == 1 else None
 
 
-def _at_once(numbers: Numbers) -> tuple[Numbers, Places | None]:
+def _deduplicated(numbers: Numbers) -> tuple[Numbers, Places | None]:
     if len(numbers) < 4096:
         return numbers, None
     result = once(numbers)
@@ -431,7 +431,7 @@ class RowSet:
                 term_ranks = RowSet(self.scope, len(terms), {name: Terms(GIVEN, terms)}).ranks(name, spelled=spelled)
                 ranks[places] = term_ranks.take(inverse)
                 return ranks
-        if column.kind == GIVEN and (kind := _plain_type(self.scope, [column])) in (int, float, str):
+        if column.kind == GIVEN and (kind := _common_type(self.scope, [column])) in (int, float, str):
             values = [self.scope.terms[number] for number in watched(column.numbers.take(places).tolist())]
             if kind is str:
                 ranks[places] = ranked(values)
@@ -605,13 +605,13 @@ def python_terms(scope: Scope, column: Terms) -> list[Any]:
         elif kind == GIVEN:
             terms = [scope.terms[number] for number in watched(distinct.tolist())]
         else:
-            terms = [_plain(value) for value in watched(Bag(scope, [Part(_BAGS[kind], distinct, distinct)]).values())]
+            terms = [_unwrapped(value) for value in watched(Bag(scope, [Part(_BAGS[kind], distinct, distinct)]).values())]
         for place, index in watched(zip(positions.tolist(), inverse.tolist(), strict=True)):
             result[place] = terms[index]
     return result
 
 
-def _plain(value: Any) -> Any:
+def _unwrapped(value: Any) -> Any:
     """Return a value as expressions use it: numbers without a unit are plain numbers."""
     if isinstance(value, Quantity) and value.unit == NO_UNIT:
         return value.number
@@ -647,7 +647,7 @@ def column_of(scope: Scope, terms: Sequence[Any]) -> Terms:
 
 def too_many(count: int | None, what: str, hint: str) -> PlanError:
     """Return the error of an operator with more than `MOST_ROWS` rows; `count` is None if the number is unknown."""
-    rows = f"more than {MOST_ROWS:,} rows" if count is None else f"{count:,} rows, more than {MOST_ROWS:,}"
+    rows = f"more than {MAX_ROWS:,} rows" if count is None else f"{count:,} rows, more than {MAX_ROWS:,}"
     return PlanError(f"{what} has {rows}", hint=hint)
 
 
@@ -659,7 +659,7 @@ def pairs(left: Places, right: Places) -> Iterator[tuple[Places, Places]]:
         return
     low, sizes = equal_runs(left, right.take(order), sort=False)
     total = int(sizes.sum())
-    if total > MOST_ROWS:
+    if total > MAX_ROWS:
         raise too_many(total, "a join", "join on more variables, or filter its inputs first")
     for start, stop in chunks(sizes):
         begin, counts = low[start:stop], sizes[start:stop]
@@ -684,7 +684,7 @@ def compatible(left: RowSet, right: RowSet, shared: Sequence[str]) -> tuple[Plac
     """Return the positions of all compatible pairs of rows."""
     if not shared:
         total = left.size * right.size
-        if total > MOST_ROWS:
+        if total > MAX_ROWS:
             names = [visible(rows.columns) for rows in (left, right)]
             raise too_many(
                 total,
@@ -705,7 +705,7 @@ def compatible(left: RowSet, right: RowSet, shared: Sequence[str]) -> tuple[Plac
             )
             for left_position, right_position in pairs(keys[: len(left_places)], keys[len(left_places) :]):
                 results.append((left_places.take(left_position), right_places.take(right_position)))
-                if sum(len(part[0]) for part in results) > MOST_ROWS:
+                if sum(len(part[0]) for part in results) > MAX_ROWS:
                     raise too_many(None, "a join", "join on more variables, or filter its inputs first")
     if not results:
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -747,7 +747,7 @@ def merged(left: RowSet, right: RowSet, one: Places, other: Places, names: Seque
 def concatenated(parts: Sequence[RowSet], names: Sequence[str], scope: Scope) -> RowSet:
     """Return the rows one after the other."""
     size = sum(part.size for part in parts)
-    if size > MOST_ROWS:
+    if size > MAX_ROWS:
         raise too_many(size, "a union", "filter its parts first")
     if not parts:
         return RowSet(scope, 0, {name: Terms.unbound(0) for name in names})

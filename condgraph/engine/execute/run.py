@@ -33,7 +33,7 @@ class Run:
     """The state of one execution. `results` has the result of each operator by its identity."""
 
     __slots__ = (
-        "_kept", "_warned", "left_out", "notes", "order", "results", "scope", "snapshot", "warnings",
+        "_alive", "_warned", "left_out", "notes", "order", "results", "scope", "snapshot", "warnings",
     )  # fmt: skip
     #: The function that runs each operator; filled by the module `operators`.
     operators: ClassVar[dict[type[Node | Condition], Callable[[Run, Any], Outcome]]] = {}
@@ -52,7 +52,7 @@ class Run:
         #: Values that a test could not compare.
         self.left_out = LeftOut()
         # Results are stored by identity, so operators that are run later must stay alive.
-        self._kept: list[Node] = []
+        self._alive: list[Node] = []
 
     def execute(self, plan: Node, order: list[Node] | None = None) -> Outcome:
         """Run a plan and return the result of its root. `order` is its `postorder`, if known. Results that are
@@ -86,7 +86,7 @@ class Run:
             for part in self.missing(node):
                 check()
                 self.results[id(part)] = self.operators[type(part)](self, part)
-                self._kept.append(part)
+                self._alive.append(part)
             self.warnings, self.left_out = warnings, left_out
         outcome: Outcome = self.results[id(node)]
         return outcome
@@ -122,7 +122,7 @@ class Run:
         check()
         outcome: Any = self.operators[type(node)](self, node)
         self.results[id(node)] = outcome
-        self._kept.append(node)
+        self._alive.append(node)
         kind = type(outcome)
         known: bool = kind is np.ndarray or kind is Bag or (kind is FactSet and outcome.few())
         return known and not len(outcome)

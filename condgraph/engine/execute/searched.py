@@ -56,18 +56,18 @@ def looks(trail: EvidenceTrail, plan: Node) -> list[SearchRecord]:
         is_complete = id(node) in complete and not (node.needs.shown and run.results[id(node)])
         complete.update(id(child) for child in node.inputs() if is_complete or id(child) in whole_ids)
         if (is_complete and id(node) not in bounded) or node.needs.graph:
-            for look in _looks(run, node):
+            for look in _records(run, node):
                 family = getattr(look.counted, "family", "")
                 records.setdefault((look.what, look.names, look.direction, look.source, id(look.start), family), look)
-    return [look if look.start is None else replace(look, start=_by_names(run, look.start)) for look in records.values()]
+    return [look if look.start is None else replace(look, start=_with_names(run, look.start)) for look in records.values()]
 
 
-def _by_names(run: Run, start: alg.Entities) -> alg.Entities:
+def _with_names(run: Run, start: alg.Entities) -> alg.Entities:
     """Return a set with the names that values give in place of these values: a run on what a store fetched knows only
     those entities with such a name that have statements.
     """
     if isinstance(start, alg.SameName):
-        return alg.SameName(renamed) if (renamed := _by_names(run, start.of)) is not start.of else start
+        return alg.SameName(renamed) if (renamed := _with_names(run, start.of)) is not start.of else start
     if not isinstance(start, alg.Referents):
         return start
     bag, snapshot, entities = run.values(start.values), run.snapshot, run.entities(start)
@@ -97,11 +97,11 @@ def nothing(found: Any) -> bool:
     return found is None or found is False or (hasattr(found, "__len__") and not len(found))
 
 
-def _looks(run: Run, node: Node) -> Iterator[SearchRecord]:
+def _records(run: Run, node: Node) -> Iterator[SearchRecord]:
     """Yield what an operator reads from the graph, apart from its inputs (`Facets.reads`)."""
     if node.facets.reads == "nothing":
         return iter(())
-    return _of_rows(node) if isinstance(node, alg.Solutions) else LOOKS[type(node)](run, node)
+    return _of_rows(node) if isinstance(node, alg.Solutions) else RECORDERS[type(node)](run, node)
 
 
 def _of_rows(node: Any) -> Iterator[SearchRecord]:
@@ -129,7 +129,7 @@ def _scan(run: Run, node: alg.Scan) -> Iterator[SearchRecord]:
     yield SearchRecord("statements", node.predicates or (), direction, node.source, node, None if everywhere else node.of)
 
 
-def _best(run: Run, node: alg.ArgExtreme) -> Iterator[SearchRecord]:
+def _extreme_records(run: Run, node: alg.ArgExtreme) -> Iterator[SearchRecord]:
     scan = alg.Scan(node.of, (node.key,), family="attribute")
     yield SearchRecord("statements", (node.key,), "forward", None, scan, None if node.of == alg.AllEntities() else node.of)
 
@@ -137,7 +137,7 @@ def _best(run: Run, node: alg.ArgExtreme) -> Iterator[SearchRecord]:
 def _members(run: Run, node: alg.Members) -> Iterator[SearchRecord]:
     concepts = run.entities(node.concepts)
     kinds = run.snapshot.entity_kind[concepts] == EntityKind.CONCEPT
-    names = node.concepts.names if isinstance(node.concepts, alg.ByName) else _names(run, concepts[kinds])
+    names = node.concepts.names if isinstance(node.concepts, alg.ByName) else _sorted_names(run, concepts[kinds])
     yield SearchRecord("members", names, "", None, node)
 
 
@@ -157,14 +157,14 @@ def _by_name(run: Run, node: alg.ByName) -> Iterator[SearchRecord]:
 
 
 def _same_name(run: Run, node: alg.SameName) -> Iterator[SearchRecord]:
-    yield from _named(_names(run, run.entities(node.of)))
+    yield from _name_records(_sorted_names(run, run.entities(node.of)))
 
 
 def _referents(run: Run, node: alg.Referents) -> Iterator[SearchRecord]:
-    yield from _named(_texts(run, run.values(node.values)))
+    yield from _name_records(_texts(run, run.values(node.values)))
 
 
-def _named(names: tuple[str, ...]) -> Iterator[SearchRecord]:
+def _name_records(names: tuple[str, ...]) -> Iterator[SearchRecord]:
     if names:
         yield SearchRecord("entities", names, "", None, alg.ByName(names))
 
@@ -175,9 +175,9 @@ def _by_id(run: Run, node: alg.ById) -> Iterator[SearchRecord]:
 
 
 #: Every operator that reads the graph; a test compares it with the algebra.
-LOOKS: Final[dict[type[Node], Callable[[Run, Any], Iterator[SearchRecord]]]] = {
+RECORDERS: Final[dict[type[Node], Callable[[Run, Any], Iterator[SearchRecord]]]] = {
     alg.Scan: _scan,
-    alg.ArgExtreme: _best,
+    alg.ArgExtreme: _extreme_records,
     alg.Members: _members,
     alg.Neighbour: _rows,
     alg.AllEntities: _every,
@@ -188,7 +188,7 @@ LOOKS: Final[dict[type[Node], Callable[[Run, Any], Iterator[SearchRecord]]]] = {
 }
 
 
-def _names(run: Run, entities: Any) -> tuple[str, ...]:
+def _sorted_names(run: Run, entities: Any) -> tuple[str, ...]:
     return tuple(sorted(set(run.snapshot.texts.take(run.snapshot.entity_name.take(entities)))))
 
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 #: Positions in a series, or numbers that stand for values.
 Places = NDArray[np.int64]
 #: Decimals of at most fifteen digits and their nearest floats correspond one to one.
-CERTAIN: Final = 10**15
+MAX_EXACT: Final = 10**15
 #: The largest power of ten that a float represents exactly.
-MOST_DECIMALS: Final = 22
+MAX_DECIMALS: Final = 22
 #: The bound for sums of 64-bit integers.
-LARGEST: Final = 1 << 62
+MAX_SUM: Final = 1 << 62
 #: From this many values on, equal ones are decoded once.
-_MANY: Final = 256
+_MIN_DEDUPLICATED: Final = 256
 
 
 class Cell(NamedTuple):
@@ -65,7 +65,7 @@ def decimals_of(numbers: NDArray[np.float64]) -> tuple[Places, int] | None:
     largest = float(np.abs(numbers).max(initial=0))
     for digits in range(16):
         scale = 10.0**digits
-        if not largest * scale < CERTAIN:
+        if not largest * scale < MAX_EXACT:
             return None
         # The first values mostly decide how many digits are needed.
         for part in (numbers[:64], numbers):
@@ -179,18 +179,18 @@ class BagSeries(Series):
     def __len__(self) -> int:
         return len(self._bag)
 
-    def _part(self, name: str, at: Places) -> NDArray[Any]:
+    def _column(self, name: str, at: Places) -> NDArray[Any]:
         return self._columns[name].take(at)
 
-    def _kind(self, at: Places) -> int | None:
+    def _type_of(self, at: Places) -> int | None:
         """Return the type of the values, or None if there are several."""
-        if self._kinds is not None or not len(at):
-            return self._kinds
-        kinds = self._part("kind", at)
+        if self._type is not None or not len(at):
+            return self._type
+        kinds = self._column("kind", at)
         return int(kinds[0]) if (kinds == kinds[0]).all() else None
 
     @cached_property
-    def _kinds(self) -> int | None:
+    def _type(self) -> int | None:
         kinds = self._columns["kind"]
         return int(kinds[0]) if len(kinds) and (kinds == kinds[0]).all() else None
 
@@ -211,7 +211,7 @@ class BagSeries(Series):
         return texts if (texts >= 0).any() else None
 
     def cells(self, at: Places) -> list[Cell]:
-        if len(at) > _MANY:
+        if len(at) > _MIN_DEDUPLICATED:
             # Equal values share one object.
             codes = self.codes(at) if self._raws is None else dense(self.codes(at), self._raws.take(at))
             first, inverse = first_of_each(codes)
@@ -232,28 +232,28 @@ class BagSeries(Series):
         return cells if order is None else [cells[number] for number in watched(order.tolist())]
 
     def codes(self, at: Places) -> Places:
-        kind = self._kind(at)
-        refs = self._part("ref", at)
+        kind = self._type_of(at)
+        refs = self._column("ref", at)
         if kind in (Kind.TEXT, Kind.ENTITY):
             return refs.astype(np.int64)
         if kind == Kind.TIME:
-            return dense(*(self._part(name, at) for name in ("a", "b", "precision")))
+            return dense(*(self._column(name, at) for name in ("a", "b", "precision")))
         # Adding 0.0 makes -0 equal to 0.
         if kind == Kind.QUANTITY and self._unit is not None:
             bits: Places = (self._columns.numbers().take(at) + 0.0).view(np.int64)
             return bits
-        kinds = self._part("kind", at)
+        kinds = self._column("kind", at)
         if ((kinds == Kind.QUANTITY) & (refs >= 0)).any():
             # Digits beyond a float: equal as values, not as texts.
             return hashed([(("id", cell.value.id) if isinstance(cell.value, Entity) else cell.value) for cell in self._decoded(at)])
-        numbers = np.where(kinds == Kind.QUANTITY, (self._columns.numbers().take(at) + 0.0).view(np.int64), self._part("a", at))
+        numbers = np.where(kinds == Kind.QUANTITY, (self._columns.numbers().take(at) + 0.0).view(np.int64), self._column("a", at))
         if kind == Kind.QUANTITY:
-            units = self._part("unit", at)
+            units = self._column("unit", at)
             return numbers if not len(units) or (units == units[0]).all() else dense(numbers, units)
-        return dense(kinds, numbers, refs, *(self._part(name, at) for name in ("b", "unit", "precision")))
+        return dense(kinds, numbers, refs, *(self._column(name, at) for name in ("b", "unit", "precision")))
 
     def spellings(self, at: Places) -> Places | None:
-        if self._raws is None or self._kind(at) in (Kind.TEXT, Kind.ENTITY):
+        if self._raws is None or self._type_of(at) in (Kind.TEXT, Kind.ENTITY):
             return None
         codes, raws = dense(self.codes(at)), self._raws.take(at)
         pairs = dense(codes, raws)
@@ -263,13 +263,13 @@ class BagSeries(Series):
         return ranked([cell.text for cell in self._decoded(at.take(first))]).take(inverse)
 
     def decimals(self, at: Places) -> Decimals | None:
-        if self._kind(at) != Kind.QUANTITY:
+        if self._type_of(at) != Kind.QUANTITY:
             return None
         if not len(at):
             return None
         unit = self._unit
         if unit is None:
-            units, refs = self._part("unit", at), self._part("ref", at)
+            units, refs = self._column("unit", at), self._column("ref", at)
             if not (units == units[0]).all() or (refs >= 0).any():
                 return None
             unit = int(units[0])
@@ -277,10 +277,10 @@ class BagSeries(Series):
         return None if scaled is None else Decimals(*scaled, self._bag.scope.text(unit) if unit != -1 else NO_UNIT)
 
     def times(self, at: Places) -> tuple[Places, Places] | None:
-        return (self._part("a", at), self._part("b", at)) if self._kind(at) == Kind.TIME else None
+        return (self._column("a", at), self._column("b", at)) if self._type_of(at) == Kind.TIME else None
 
     def ranks(self, at: Places) -> Places | None:
-        kind = self._kind(at)
+        kind = self._type_of(at)
         if kind in (Kind.TEXT, Kind.ENTITY, Kind.TIME):
             codes = self.codes(at)
             # The pool and the entities are sorted; negative numbers are texts outside the pool.
@@ -364,7 +364,7 @@ class ListSeries(Series):
         for value in watched(self._values(at)):
             unit, number = (value.unit, value.number) if isinstance(value, Quantity) else (NO_UNIT, value)
             units.add(unit)
-            if type(number) not in (int, float) or len(units) > 1 or not abs(number) < CERTAIN:
+            if type(number) not in (int, float) or len(units) > 1 or not abs(number) < MAX_EXACT:
                 return None
             numbers.append(float(number))
         scaled = decimals_of(np.array(numbers, np.float64)) if numbers else None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra import End
-from condgraph.engine.bounds import PIECE, ROWS, changed, check, different, in_order, pieces, watched
+from condgraph.engine.bounds import CHUNK, ROWS, changed, check, different, in_order, pieces, watched
 from condgraph.engine.facts import Entity, Ref, shown
 from condgraph.engine.snapshot.build import fewer_collections
 from condgraph.engine.snapshot.ordered import Cells
@@ -150,14 +150,14 @@ class Scoped(Protocol):
 class Scope:
     """The context of the results of one execution."""
 
-    __slots__ = ("_given", "_masks", "_texts", "inexact", "snapshot", "term_numbers", "terms")
+    __slots__ = ("_given_refs", "_masks", "_texts", "inexact", "snapshot", "term_numbers", "terms")
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         #: Whether any number, stored or in the program, is not exact as a float.
         self.inexact = bool(snapshot.inexact)
         self._masks: dict[int, tuple[Numbers, NDArray[np.bool_]]] = {}
-        self._given: dict[str, int] = {}
+        self._given_refs: dict[str, int] = {}
         self._texts: list[str] = []
         #: The distinct terms of rows that the graph does not have, and their numbers (`rowset.given`).
         self.terms: list[Any] = []
@@ -223,7 +223,7 @@ class Scope:
         if unit == NO_UNIT:
             return -1
         number = self.snapshot.texts.find(unit)
-        return number if number >= 0 else self._given.get(unit, _NOWHERE)
+        return number if number >= 0 else self._given_refs.get(unit, _NOWHERE)
 
     def given_text(self, number: int) -> str:
         """Return a text that the graph does not have, by its number below -1."""
@@ -232,9 +232,9 @@ class Scope:
     def _text(self, text: str) -> int:
         number = self.snapshot.texts.find(text)
         if number < 0:
-            number = self._given.get(text, 0)
+            number = self._given_refs.get(text, 0)
             if not number:
-                number = self._given[text] = -2 - len(self._given)
+                number = self._given_refs[text] = -2 - len(self._given_refs)
                 self._texts.append(text)
         return number
 
@@ -251,7 +251,7 @@ class Scope:
 
 #: Up to this many entities, statements are looked up entity by entity; up to this many statements
 #: are processed one by one.
-FEW: Final = 8
+MAX_SINGLE: Final = 8
 
 Runs = list[tuple[int, int]]
 
@@ -298,7 +298,7 @@ class FactSet:
         snapshot, of, numbers = self.scope.snapshot, self.of, self.numbers
         if numbers is None:
             lazy = self.source < 0 and len(self.runs) == 1
-            if lazy and (of is None or (len(of) > FEW and not _spread(self))):
+            if lazy and (of is None or (len(of) > MAX_SINGLE and not _spread(self))):
                 # The numbers of the statements are not needed, only one end where the other one
                 # matches.
                 low, high = self.runs[0]
@@ -320,11 +320,11 @@ class FactSet:
 
     def few(self) -> bool:
         """Return whether the statements are cheap to enumerate: they are known, or those of a few entities."""
-        return self.numbers is not None or (self.of is not None and len(self.of) <= FEW)
+        return self.numbers is not None or (self.of is not None and len(self.of) <= MAX_SINGLE)
 
     def small(self) -> bool:
         """Return whether there are so few statements that processing them one by one is faster."""
-        return self.few() and len(self.all()) <= FEW
+        return self.few() and len(self.all()) <= MAX_SINGLE
 
     def narrowed(self, runs: Runs) -> FactSet:
         """Return the statements within shorter runs."""
@@ -336,7 +336,7 @@ class FactSet:
         """Return the statements in one of the sorted runs."""
         numbers = self.all()
         bounds = numbers.searchsorted(np.array(runs, np.int32).ravel()).tolist()
-        return _joined([numbers[low:high] for low, high in zip(bounds[::2], bounds[1::2], strict=True)])
+        return _concatenated([numbers[low:high] for low, high in zip(bounds[::2], bounds[1::2], strict=True)])
 
     def keep(self, numbers: Numbers) -> FactSet:
         """Return a sorted subset of these statements as a `FactSet`."""
@@ -354,7 +354,7 @@ class FactSet:
                 anchors = column(self, self.anchor, low, high).take(part - np.int32(low))
                 part = part[self.scope.among(anchors, self.of)]
             parts.append(part)
-        result = _joined(parts)
+        result = _concatenated(parts)
         if self.source >= 0:
             result = result[among(result, snapshot.sourced(self.source), snapshot.statements)]
         return result
@@ -369,7 +369,7 @@ def column(facts: FactSet, end: End, low: int, high: int) -> Numbers:
     return snapshot.attribute_subject[low - base : high - base] if low >= base else snapshot.relation_subject[low:high]
 
 
-def _joined(parts: list[Numbers]) -> Numbers:
+def _concatenated(parts: list[Numbers]) -> Numbers:
     return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else EMPTY
 
 
@@ -388,11 +388,11 @@ def _spread(facts: FactSet) -> bool:
 def _scan(facts: FactSet) -> Numbers:
     snapshot, of, runs = facts.scope.snapshot, facts.of, facts.runs
     if of is None:
-        return _joined([np.arange(low, high, dtype=np.int32) for low, high in runs])
+        return _concatenated([np.arange(low, high, dtype=np.int32) for low, high in runs])
     if not len(of) or not runs:
         return EMPTY
     backward = facts.anchor == "object"
-    if len(of) <= FEW:
+    if len(of) <= MAX_SINGLE:
         lookup = snapshot.incoming if backward else snapshot.outgoing
         if len(of) == 1:
             entity = int(of[0])
@@ -402,7 +402,7 @@ def _scan(facts: FactSet) -> Numbers:
         return statements
     if _spread(facts):
         touching = snapshot.touching(of, backward=backward)
-        statements = _joined([touching[(touching >= low) & (touching < high)] for low, high in runs])
+        statements = _concatenated([touching[(touching >= low) & (touching < high)] for low, high in runs])
         statements.sort()
         return statements
     mask = facts.scope.mask(of)
@@ -410,7 +410,7 @@ def _scan(facts: FactSet) -> Numbers:
     for low, high in runs:
         statements = mask.take(column(facts, facts.anchor, low, high)).nonzero()[0].astype(np.int32)
         parts.append(statements + np.int32(low))
-    return _joined(parts)
+    return _concatenated(parts)
 
 
 def _scan_source(facts: FactSet) -> Numbers:
@@ -442,7 +442,7 @@ def _scan_source(facts: FactSet) -> Numbers:
 
 PartKind = Literal["att", "q", "ent", "name", "row", "pred", "span", "given"]
 #: From this many values on, the garbage collector is held off.
-_MANY: Final = 1 << 17
+_MIN_GC_PAUSE: Final = 1 << 17
 #: A value of an answer: a typed value, an entity, a number, or a truth value.
 Result = Value | Entity | bool | int | float
 
@@ -491,7 +491,7 @@ class Bag:
         if len(self.parts) != 1:
             return None
         part = self.parts[0]
-        if len(part.ids) > FEW or (part.kind != "att" and part.kind != "q"):
+        if len(part.ids) > MAX_SINGLE or (part.kind != "att" and part.kind != "q"):
             return None
         return self.scope.snapshot.ordered(part.kind), part.ids.tolist()
 
@@ -540,7 +540,7 @@ class Bag:
         return values
 
     def _part_values(self, part: Part) -> list[Any]:
-        if len(part.ids) <= PIECE:
+        if len(part.ids) <= CHUNK:
             return self._some_values(part)
         values: list[Any] = []
         for ids in pieces(part.ids):
@@ -566,7 +566,7 @@ class Bag:
 
     def values_and_texts(self) -> tuple[list[Any], list[str]]:
         """Return every value and its text for display: the raw text of table cells, the name of entities."""
-        if len(self) > _MANY:
+        if len(self) > _MIN_GC_PAUSE:
             # All of these objects stay; a search for garbage among them takes long and cannot be
             # interrupted.
             with fewer_collections():
@@ -635,8 +635,8 @@ _DEFAULTS: Final[dict[str, tuple[int, Any]]] = {
 def _decode(snapshot: Snapshot, family: str, ids: NDArray[Any]) -> list[Any]:
     """Return cells of attributes or qualifiers as values, with shortcuts for the common types."""
     get, texts = snapshot.arrays.get, snapshot.texts
-    if len(ids) <= FEW:
-        return [_one(snapshot, family, number) for number in ids.tolist()]
+    if len(ids) <= MAX_SINGLE:
+        return [_cell_value(snapshot, family, number) for number in ids.tolist()]
     kinds = get(f"{family}.kind").take(ids)
     refs = get(f"{family}.ref").take(ids)
     if not kinds.any() and not (snapshot.formed and (get(f"{family}.unit").take(ids) >= 0).any()):
@@ -647,7 +647,7 @@ def _decode(snapshot: Snapshot, family: str, ids: NDArray[Any]) -> list[Any]:
         of = map(_PRECISIONS.__getitem__, precisions.tolist())
         return list(map(Time, bits.tolist(), ends.tolist(), of))
     if not (kinds == Kind.QUANTITY).all() or (refs >= 0).any():
-        return [_one(snapshot, family, number) for number in ids.tolist()]
+        return [_cell_value(snapshot, family, number) for number in ids.tolist()]
     units = {unit: texts[unit] if unit >= 0 else NO_UNIT for unit in set(get(f"{family}.unit").take(ids).tolist())}
     return [
         Quantity(int(number) if number.is_integer() else number, units[unit])
@@ -658,7 +658,7 @@ def _decode(snapshot: Snapshot, family: str, ids: NDArray[Any]) -> list[Any]:
 _PRECISIONS: Final = tuple(Precision)
 
 
-def _one(snapshot: Snapshot, family: str, number: int) -> Any:
+def _cell_value(snapshot: Snapshot, family: str, number: int) -> Any:
     """Return one cell as a value, with shortcuts for the common types."""
     cells, texts = snapshot.ordered(family), snapshot.texts
     kind, ref = cells.kind[number], cells.ref[number]
@@ -699,7 +699,7 @@ def order_key(value: Any) -> tuple[Any, ...]:
 
 _IDENTITY: Final = ("ref", "a", "kind", "b", "unit", "precision")
 #: The columns that distinguish values of one type; the others are constant.
-_TELLING: Final[dict[int, tuple[str, ...]]] = {
+_DISTINCT_BY: Final[dict[int, tuple[str, ...]]] = {
     Kind.TEXT: ("ref",),
     Kind.ENTITY: ("ref",),
     Kind.QUANTITY: ("a", "unit", "ref"),
@@ -714,7 +714,7 @@ def distinct_positions(cells: Cells, *, ordered: bool = False) -> NDArray[np.int
     if count < 2:
         return np.arange(count)
     kinds = cells["kind"]
-    parts = _TELLING[int(kinds[0])] if np.count_nonzero(kinds == kinds[0]) == count else _IDENTITY
+    parts = _DISTINCT_BY[int(kinds[0])] if np.count_nonzero(kinds == kinds[0]) == count else _IDENTITY
     if ordered:
         return changed(*(cells[name] for name in parts)).nonzero()[0]
     varying = [column for column in (cells[name] for name in parts) if np.count_nonzero(column != column[0])]

@@ -35,7 +35,7 @@ from condgraph.engine.algebra import solutions as alg
 from condgraph.engine.errors import CondgraphError
 from condgraph.engine.execute.edges import Edge, may_meet
 from condgraph.engine.execute.expressions import Compiler
-from condgraph.engine.execute.grid import BETWEEN
+from condgraph.engine.execute.grid import SEPARATOR
 from condgraph.engine.execute.rowset import term_text
 from condgraph.engine.execute.run import Run
 from condgraph.engine.execute.terms import EntityAt, GraphTerms, StatementAt
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: The largest number of rows of one operator; for more, arrays are faster.
-MOST: Final = 1_000
+MAX_ROWS: Final = 1_000
 #: The largest index of one predicate, in bytes.
-_MOST_BYTES: Final = 64_000_000
+_MAX_INDEX_BYTES: Final = 64_000_000
 
 #: Columns by variable: numbers of entities or statements, or values; None where unbound.
 _Columns: TypeAlias = dict[str, list[Any]]
 _Rows: TypeAlias = tuple[int, _Columns]
 #: The state of a run: the texts of the parameters by name, and the rows of shared operators by identity.
-_Known: TypeAlias = dict[Any, Any]
-_Make: TypeAlias = Callable[[_Known], _Rows]
-_Values: TypeAlias = Callable[[int, _Columns, _Known], list[Any]]
+_State: TypeAlias = dict[Any, Any]
+_Evaluate: TypeAlias = Callable[[_State], _Rows]
+_Values: TypeAlias = Callable[[int, _Columns, _State], list[Any]]
 #: The kinds of an operator's columns.
 _Kinds: TypeAlias = dict[str, str]
 
@@ -87,10 +87,10 @@ _COUNT: Final = _Kind(_VALUE)
 
 
 _NONE: Final = type(None)
-_PLAIN: Final = frozenset((str, int, float, bool, _NONE))
-_LISTED: Final = _PLAIN | {list}
+_SCALAR_TYPES: Final = frozenset((str, int, float, bool, _NONE))
+_LISTED: Final = _SCALAR_TYPES | {list}
 #: Types that Python orders and compares like terms.
-_ALIKE: Final[tuple[frozenset[type], ...]] = (frozenset((str,)), frozenset((int,)), frozenset((bool,)))
+_COMPARABLE: Final[tuple[frozenset[type], ...]] = (frozenset((str,)), frozenset((int,)), frozenset((bool,)))
 #: Functions whose result changes with each call.
 _VOLATILE: Final = frozenset(("rand", "randomuuid", "timestamp"))
 
@@ -102,12 +102,12 @@ class _Unsuited(Exception):
 class SmallRows:
     """A plan as functions over lists. `names` are the names of its columns."""
 
-    __slots__ = ("_columns", "_kinds", "_make", "_ordered", "_plain", "names", "snapshot")
+    __slots__ = ("_columns", "_evaluate", "_kinds", "_ordered", "_plain", "names", "snapshot")
 
     def __init__(
-        self, snapshot: Snapshot, names: tuple[str, ...], columns: Sequence[str], make: _Make, kinds: _Kinds, ordered: bool
+        self, snapshot: Snapshot, names: tuple[str, ...], columns: Sequence[str], make: _Evaluate, kinds: _Kinds, ordered: bool
     ) -> None:
-        self.snapshot, self._make, self._ordered, self.names = snapshot, make, ordered, names
+        self.snapshot, self._evaluate, self._ordered, self.names = snapshot, make, ordered, names
         self._columns, self._kinds = columns, [kinds[name] for name in columns]
         self._plain = all(kind is _TEXT or kind is _COUNT for kind in self._kinds)
 
@@ -116,7 +116,7 @@ class SmallRows:
         are the texts of the parameters by name; the run writes to this dictionary.
         """
         try:
-            size, columns = self._make(texts)
+            size, columns = self._evaluate(texts)
             lists = [columns[name] for name in self._columns]
             if self._plain:
                 if size < 2 or self._ordered:
@@ -139,21 +139,21 @@ class SmallRows:
     def _shown(self, values: list[Any], kind: str) -> list[Any]:
         """Return the values of a column as in an answer."""
         if kind == _VALUE:
-            if set(map(type, values)) <= _PLAIN:
+            if set(map(type, values)) <= _SCALAR_TYPES:
                 return values
-            return [self._of_list(value) if type(value) is list else _plain(value) for value in values]
+            return [self._of_list(value) if type(value) is list else _scalar(value) for value in values]
         if kind == _STATEMENT:
             raise _Unsuited
         entity = self.snapshot.entity
         return [None if number is None else entity(number) for number in values]
 
     def _of_list(self, values: list[Any]) -> tuple[Any, ...]:
-        return tuple([self.snapshot.entity(value.number) if type(value) is EntityAt else _plain(value) for value in values])
+        return tuple([self.snapshot.entity(value.number) if type(value) is EntityAt else _scalar(value) for value in values])
 
 
 def texts_of(rows: Sequence[tuple[Any, ...]]) -> list[str]:
     """Return the texts of rows returned by `SmallRows.run`."""
-    return [BETWEEN.join(["" if value is None else _text(value) for value in row]) for row in rows]
+    return [SEPARATOR.join(["" if value is None else _text(value) for value in row]) for row in rows]
 
 
 def _text(value: Any) -> str:
@@ -162,8 +162,8 @@ def _text(value: Any) -> str:
     return value if type(value) is str else term_text(value)
 
 
-def _plain(value: Any) -> Any:
-    if type(value) not in _PLAIN:
+def _scalar(value: Any) -> Any:
+    if type(value) not in _SCALAR_TYPES:
         raise _Unsuited
     return value
 
@@ -176,11 +176,11 @@ def _keys(values: list[Any], kind: str) -> list[Any]:
     if kind is _COUNT or (kind is _TEXT and None not in values):
         return values
     types: set[type] = set(map(type, values))
-    if frozenset(types) in _ALIKE or not types:
+    if frozenset(types) in _COMPARABLE or not types:
         return values
     if _NONE in types:
         types.discard(_NONE)
-        if frozenset(types) in _ALIKE or not types:
+        if frozenset(types) in _COMPARABLE or not types:
             return [(value is None, value) for value in values] if types else [0] * len(values)
     elif types == {float} and all(isfinite(value) and value for value in values):
         return values
@@ -216,12 +216,12 @@ def _sorted_by(keys: list[list[Any]]) -> list[int]:
     return sorted(range(len(row_keys)), key=row_keys.__getitem__)
 
 
-def _taken(columns: _Columns, places: Sequence[int]) -> _Columns:
+def _take(columns: _Columns, places: Sequence[int]) -> _Columns:
     return {name: [values[place] for place in places] for name, values in columns.items()}
 
 
-def _few(size: int) -> None:
-    if size > MOST:
+def _check_size(size: int) -> None:
+    if size > MAX_ROWS:
         raise _Unsuited
 
 
@@ -254,10 +254,10 @@ class _Planner:
             for child in node.inputs():
                 takers[id(child)] = takers.get(id(child), 0) + 1
         self.shared = {key for key, count in takers.items() if count > 1}
-        self._made: dict[int, tuple[_Make, _Kinds]] = {}
+        self._planned: dict[int, tuple[_Evaluate, _Kinds]] = {}
         #: Variables that copy another one.
         self.same: dict[str, str] = {}
-        self.asked = self._mentioned(order)
+        self.mentioned = self._mentioned(order)
 
     @staticmethod
     def _mentioned(order: Sequence[Node]) -> set[str]:
@@ -280,15 +280,15 @@ class _Planner:
             node = node.of
         return isinstance(node, alg.OrderRows | alg.SliceRows)
 
-    def rows(self, node: Solutions, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+    def rows(self, node: Solutions, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
         """Return the function that makes the rows of an operator, with the needed columns (None: all), and their
         kinds.
         """
         shared = id(node) in self.shared
         if shared:
             needed = None
-            if id(node) in self._made:
-                return self._made[id(node)]
+            if id(node) in self._planned:
+                return self._planned[id(node)]
         build = _BUILD.get(type(node))
         if build is None:
             raise _Unsuited
@@ -296,7 +296,7 @@ class _Planner:
         if shared:
             key, once = id(node), make
 
-            def again(known: _Known) -> _Rows:
+            def again(known: _State) -> _Rows:
                 rows: _Rows | None = known.get(key)
                 if rows is None:
                     rows = known[key] = once(known)
@@ -304,7 +304,7 @@ class _Planner:
                 return rows[0], dict(rows[1])
 
             make = again
-            self._made[key] = make, kinds
+            self._planned[key] = make, kinds
         return make, kinds
 
     # -- sets ----------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ class _Planner:
                 return True
         return False
 
-    def entities(self, node: Entities) -> Callable[[_Known], list[int]]:
+    def entities(self, node: Entities) -> Callable[[_State], list[int]]:
         """Return a function that returns the entities of a set, sorted."""
         if isinstance(node, ByName) and len(node.names) == 1:
             named, name = self.snapshot.named, node.names[0]
@@ -343,22 +343,22 @@ class _Planner:
         if self.is_open(node):
             return self._rebuilt(node)
         result: Any = Run(self.snapshot).execute(node)
-        _few(len(result))
+        _check_size(len(result))
         constant: list[int] = result.tolist()
         return lambda known: constant
 
-    def _rebuilt(self, node: Entities) -> Callable[[_Known], list[int]]:
+    def _rebuilt(self, node: Entities) -> Callable[[_State], list[int]]:
         """Return a function that computes a set with the operators over arrays, with texts in place of parameters."""
         if any(isinstance(part, alg.EntitiesOf | alg.FactsOf | Solutions) for part in postorder(node)):
             raise _Unsuited
         snapshot, holes = self.snapshot, self.holes
 
-        def evaluate(known: _Known) -> list[int]:
+        def evaluate(known: _State) -> list[int]:
             def fill(part: Any) -> Any:
                 return known[holes[part]] if type(part) is str and part in holes else part
 
             numbers: Any = Run(snapshot).execute(remade(node, fill))
-            _few(len(numbers))
+            _check_size(len(numbers))
             return numbers.tolist()  # type: ignore[no-any-return]
 
         return evaluate
@@ -388,9 +388,9 @@ class _Planner:
         evaluate = Compiler(places, GraphTerms(self.snapshot))(e)
         sources = [(name, {_ENTITY: EntityAt, _STATEMENT: StatementAt}.get(kinds[name])) for name in names]
 
-        def values(size: int, columns: _Columns, known: _Known) -> list[Any]:
+        def values(size: int, columns: _Columns, known: _State) -> list[Any]:
             # Rows that are only counted may exceed the limit.
-            _few(size)
+            _check_size(size)
             terms = [
                 columns[name] if wrap is None else [None if number is None else wrap(number) for number in columns[name]]
                 for name, wrap in sources
@@ -407,7 +407,7 @@ class _Planner:
             if e.name == "name" and kinds.get(variable) == _ENTITY:
                 names_of = self.snapshot.names_of
 
-                def names(size: int, columns: _Columns, known: _Known) -> list[Any]:
+                def names(size: int, columns: _Columns, known: _State) -> list[Any]:
                     numbers = columns[variable]
                     if None in numbers:
                         return [None if number is None else names_of([number])[0] for number in numbers]
@@ -417,7 +417,7 @@ class _Planner:
             if e.name == "coalesce" and variable in kinds:
                 alternatives = [self.values(argument, kinds) for argument in e.arguments[1:]]
 
-                def first(size: int, columns: _Columns, known: _Known) -> list[Any]:
+                def first(size: int, columns: _Columns, known: _State) -> list[Any]:
                     values = columns[variable]
                     for alternative in alternatives:
                         if None not in values:
@@ -434,7 +434,7 @@ class _Planner:
         value = GraphTerms(self.snapshot).value
         cached: dict[int, Any] = self.snapshot.schema.kept.setdefault("values by entity", {}).setdefault(key, {})
 
-        def values(size: int, columns: _Columns, known: _Known) -> list[Any]:
+        def values(size: int, columns: _Columns, known: _State) -> list[Any]:
             result: list[Any] = []
             for number in columns[variable]:
                 if number is None:
@@ -488,7 +488,7 @@ def _through(planner: _Planner, node: alg.Project) -> tuple[list[tuple[str, str]
             if any(old not in sources for _, old in pairs):
                 raise _Unsuited
             pairs = [(new, sources[old]) for new, old in pairs]
-        elif (name := _same(below)) is not None:
+        elif (name := _copied_variable(below)) is not None:
             pairs = [(new, name if old == below.variable else old) for new, old in pairs]
         else:
             break
@@ -496,7 +496,7 @@ def _through(planner: _Planner, node: alg.Project) -> tuple[list[tuple[str, str]
     return pairs, below
 
 
-def _same(node: alg.Extend) -> str | None:
+def _copied_variable(node: alg.Extend) -> str | None:
     """Return the variable that an `Extend` copies: a variable, or a count (never null) in `coalesce`."""
     e = node.expression
     if isinstance(e, ex.Call) and e.name == "coalesce" and isinstance(e.arguments[0], ex.Variable):
@@ -509,21 +509,21 @@ def _same(node: alg.Extend) -> str | None:
     return e.name if isinstance(e, ex.Variable) else None
 
 
-def _project(planner: _Planner, node: alg.Project, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _project(planner: _Planner, node: alg.Project, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     pairs, below = _through(planner, node)
     pairs = [(new, old) for new, old in pairs if needed is None or new in needed]
     of, kinds = planner.rows(below, {old for _, old in pairs})
     if any(old not in kinds for _, old in pairs):
         raise _Unsuited
 
-    def project(known: _Known) -> _Rows:
+    def project(known: _State) -> _Rows:
         size, columns = of(known)
         return size, {new: columns[old] for new, old in pairs}
 
     return project, {new: kinds[old] for new, old in pairs}
 
 
-def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     e, variable = node.expression, node.variable
     if needed is not None and variable not in needed:
         return planner.rows(node.of, needed)
@@ -531,11 +531,11 @@ def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tup
         isinstance(e, ex.Call)
         and e.name == "orderkey"
         and isinstance(e.arguments[0], ex.Variable)
-        and variable not in planner.asked
+        and variable not in planner.mentioned
     ):
         # Values of one type are their own keys, and `_keys` rejects others.
         e = e.arguments[0]
-    name = e.name if isinstance(e, ex.Variable) else _same(node)
+    name = e.name if isinstance(e, ex.Variable) else _copied_variable(node)
     input_columns = None if needed is None else (needed - {variable}) | ({name} if name is not None else ex.variables(e))
     make_input, kinds = planner.rows(node.of, input_columns)
     if name is not None:
@@ -543,7 +543,7 @@ def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tup
             raise _Unsuited
         planner.same[variable] = planner.same.get(name, name)
 
-        def alias(known: _Known) -> _Rows:
+        def alias(known: _State) -> _Rows:
             size, columns = make_input(known)
             columns[variable] = columns[name]
             return size, columns
@@ -552,7 +552,7 @@ def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tup
     values = planner.values(e, kinds)
     kind = planner.kind_of(e, kinds)
 
-    def extend(known: _Known) -> _Rows:
+    def extend(known: _State) -> _Rows:
         size, columns = make_input(known)
         results = columns[variable] = values(size, columns, known)
         if kind is not _TEXT and not _LISTED.issuperset(map(type, results)):
@@ -562,7 +562,7 @@ def _extend(planner: _Planner, node: alg.Extend, needed: set[str] | None) -> tup
     return extend, {**kinds, variable: kind}
 
 
-def _filter(planner: _Planner, node: alg.Filter, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _filter(planner: _Planner, node: alg.Filter, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     # The kinds of the input tell which conditions always hold.
     compiled = planner.rows(node.of, None if needed is None else needed | ex.variables(node.test))
     make_input, kinds = compiled
@@ -571,34 +571,34 @@ def _filter(planner: _Planner, node: alg.Filter, needed: set[str] | None) -> tup
         return planner.rows(node.of, needed)
     holds = test
 
-    def chosen(known: _Known) -> _Rows:
+    def chosen(known: _State) -> _Rows:
         size, columns = make_input(known)
         truths = holds(size, columns, known)
         places = [place for place, truth in enumerate(truths) if truth is True]
-        return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
+        return (size, columns) if len(places) == size else (len(places), _take(columns, places))
 
     return chosen, kinds
 
 
-def _bound(planner: _Planner, node: alg.BoundRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _bound(planner: _Planner, node: alg.BoundRows, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     make_input, kinds = planner.rows(node.of, None if needed is None else needed | set(node.names))
     if any(name not in kinds for name in node.names):
         raise _Unsuited
 
-    def bound(known: _Known) -> _Rows:
+    def bound(known: _State) -> _Rows:
         size, columns = make_input(known)
         lists = [columns[name] for name in node.names]
         places = [place for place in range(size) if all(values[place] is not None for values in lists)]
-        return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
+        return (size, columns) if len(places) == size else (len(places), _take(columns, places))
 
     return bound, kinds
 
 
-def _distinct(planner: _Planner, node: alg.DistinctRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _distinct(planner: _Planner, node: alg.DistinctRows, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     make_input, kinds = planner.rows(node.of, None)
     names = list(kinds)
 
-    def distinct(known: _Known) -> _Rows:
+    def distinct(known: _State) -> _Rows:
         size, columns = make_input(known)
         if size < 2:
             return size, columns
@@ -611,12 +611,12 @@ def _distinct(planner: _Planner, node: alg.DistinctRows, needed: set[str] | None
         for place, row_key in enumerate(row_keys):
             first.setdefault(row_key, place)
         places = list(first.values())
-        return (size, columns) if len(places) == size else (len(places), _taken(columns, places))
+        return (size, columns) if len(places) == size else (len(places), _take(columns, places))
 
     return distinct, kinds
 
 
-def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     make_input, kinds = planner.rows(node.of, None)
     if any(row_order.variable not in kinds for row_order in node.by) or list(kinds) != list(node.of.variables):
         raise _Unsuited
@@ -626,7 +626,7 @@ def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> t
         unordered.pop(planner.same.get(by.variable, by.variable), None)
     tie_breakers, steps = list(unordered.values()), list(reversed(node.by))
 
-    def order(known: _Known) -> _Rows:
+    def order(known: _State) -> _Rows:
         size, columns = make_input(known)
         if size < 2:
             return size, columns
@@ -639,12 +639,12 @@ def _order(planner: _Planner, node: alg.OrderRows, needed: set[str] | None) -> t
             places.sort(key=keys.__getitem__, reverse=by.descending)
             if keys is not values and None in values:
                 places.sort(key=[(value is None) is not by.first for value in values].__getitem__)
-        return size, _taken(columns, places)
+        return size, _take(columns, places)
 
     return order, kinds
 
 
-def _slice(planner: _Planner, node: alg.SliceRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _slice(planner: _Planner, node: alg.SliceRows, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     ordered = planner.ordered(node.of)
     make_input, kinds = planner.rows(node.of, needed if ordered else None)
     if node.start < 0 or (node.number is not None and node.number < 0) or (not ordered and list(kinds) != list(node.of.variables)):
@@ -652,7 +652,7 @@ def _slice(planner: _Planner, node: alg.SliceRows, needed: set[str] | None) -> t
     stop = None if node.number is None else node.start + node.number
     names = list(kinds)
 
-    def part(known: _Known) -> _Rows:
+    def part(known: _State) -> _Rows:
         size, columns = make_input(known)
         if not ordered and size > 1:
             columns = dict(zip(names, _in_fixed_order([columns[name] for name in names], list(kinds.values())), strict=True))
@@ -662,7 +662,7 @@ def _slice(planner: _Planner, node: alg.SliceRows, needed: set[str] | None) -> t
     return part, kinds
 
 
-def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     for aggregate in node.aggregates:
         if aggregate.function not in ("count", "list") or (
             aggregate.of is None and (aggregate.distinct or aggregate.function == "list")
@@ -676,11 +676,11 @@ def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> t
     result_kinds = {**{name: kinds[name] for name in keys}}
     result_kinds |= {aggregate.name: _COUNT if aggregate.function == "count" else _VALUE for aggregate in node.aggregates}
     if len(keys) < 2 and all(aggregate.of is None for aggregate in node.aggregates):
-        return _counted(
+        return _counting(
             make_input, keys[0] if keys else None, [aggregate.name for aggregate in node.aggregates], kinds
         ), result_kinds
 
-    def group(known: _Known) -> _Rows:
+    def group(known: _State) -> _Rows:
         size, columns = make_input(known)
         row_keys: list[Any] = []
         if len(keys) == 1:
@@ -713,10 +713,10 @@ def _group(planner: _Planner, node: alg.GroupRows, needed: set[str] | None) -> t
     return group, result_kinds
 
 
-def _counted(of: _Make, key: str | None, names: list[str], kinds: _Kinds) -> _Make:
+def _counting(of: _Evaluate, key: str | None, names: list[str], kinds: _Kinds) -> _Evaluate:
     """Return a function that groups by at most one column and counts rows."""
 
-    def counted(known: _Known) -> _Rows:
+    def counted(known: _State) -> _Rows:
         size, columns = of(known)
         if key is None:
             return 1, {name: [size] for name in names}
@@ -748,7 +748,7 @@ def _summed(one: alg.RowAggregate, places: list[int], values: list[Any], keys: l
     return [values[place] if wrap is None else wrap(values[place]) for place in places]
 
 
-def _unwind(planner: _Planner, node: alg.Unwind, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _unwind(planner: _Planner, node: alg.Unwind, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     if node.place is not None:
         raise _Unsuited
     make_input, kinds = planner.rows(
@@ -756,7 +756,7 @@ def _unwind(planner: _Planner, node: alg.Unwind, needed: set[str] | None) -> tup
     )
     values = planner.values(node.expression, kinds)
 
-    def unwind(known: _Known) -> _Rows:
+    def unwind(known: _State) -> _Rows:
         size, columns = make_input(known)
         positions: list[int] = []
         items: list[Any] = []
@@ -764,26 +764,26 @@ def _unwind(planner: _Planner, node: alg.Unwind, needed: set[str] | None) -> tup
             listed = [] if value is None else value if type(value) is list else [value]
             positions.extend([place] * len(listed))
             items.extend(listed)
-            _few(len(items))
-        if not set(map(type, items)) <= _PLAIN:
+            _check_size(len(items))
+        if not set(map(type, items)) <= _SCALAR_TYPES:
             raise _Unsuited
-        return len(positions), {**_taken(columns, positions), node.variable: items}
+        return len(positions), {**_take(columns, positions), node.variable: items}
 
     return unwind, {**kinds, node.variable: _VALUE}
 
 
-def _entity_rows(planner: _Planner, node: alg.EntityRows, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _entity_rows(planner: _Planner, node: alg.EntityRows, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     entities, name = planner.entities(node.entities), node.variable
 
-    def rows(known: _Known) -> _Rows:
+    def rows(known: _State) -> _Rows:
         numbers = entities(known)
-        _few(len(numbers))
+        _check_size(len(numbers))
         return len(numbers), {name: numbers}
 
     return rows, {name: _Kind.of([node.entities])}
 
 
-def _join(planner: _Planner, node: alg.Join | alg.LeftJoin, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _join(planner: _Planner, node: alg.Join | alg.LeftJoin, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     if isinstance(node, alg.LeftJoin) and node.condition is not None:
         raise _Unsuited
     optional = isinstance(node, alg.LeftJoin)
@@ -803,7 +803,7 @@ def _join(planner: _Planner, node: alg.Join | alg.LeftJoin, needed: set[str] | N
         raise _Unsuited
     new = [name for name in right_kinds if name not in kinds]
 
-    def join(known: _Known) -> _Rows:
+    def join(known: _State) -> _Rows:
         (_, left), (_, right) = make_left(known), make_right(known)
         for name in shared:
             # Unbound terms are compatible with everything.
@@ -819,8 +819,8 @@ def _join(planner: _Planner, node: alg.Join | alg.LeftJoin, needed: set[str] | N
             matches: Sequence[int | None] = places.get(key, (None,) if optional else ())
             left_places.extend([place] * len(matches))
             right_places.extend(matches)
-            _few(len(left_places))
-        columns = _taken(left, left_places)
+            _check_size(len(left_places))
+        columns = _take(left, left_places)
         for name in new:
             values = right[name]
             columns[name] = [None if place is None else values[place] for place in right_places]
@@ -866,7 +866,7 @@ class _Step:
 
     def follow(self, backward: bool) -> tuple[Any, Any, Any, Any]:
         """Return views of the index by the near end: offsets by entity (or None), near ends, far ends, statements."""
-        if 12 * self.edge.size() + 8 * self.edge.run.snapshot.entities > _MOST_BYTES:
+        if 12 * self.edge.size() + 8 * self.edge.run.snapshot.entities > _MAX_INDEX_BYTES:
             raise _Unsuited
         index = self.edge.index(backward)
         first = None if index.offsets is None else index.offsets.data
@@ -877,7 +877,7 @@ class _Matching:
     """A pattern as steps from its first entities, or from the rows that it extends."""
 
     def __init__(
-        self, planner: _Planner, node: alg.Pattern, needed: set[str] | None, seed: tuple[_Make, _Kinds] | None = None
+        self, planner: _Planner, node: alg.Pattern, needed: set[str] | None, seed: tuple[_Evaluate, _Kinds] | None = None
     ) -> None:
         self.planner, self.node, self.needed, self.seed = planner, node, needed, seed
         self.steps = [_Step(planner, part, number) for number, part in enumerate(node.statements)]
@@ -892,15 +892,15 @@ class _Matching:
             concepts = [number for name in part.concept.names for number in planner.snapshot.concepts_named(name)]
             self.masks.setdefault(part.member.name, []).append(planner.snapshot.member_mask(tuple(concepts)).data)
         #: Pairs of steps, by number, whose statements must differ.
-        self.apart: list[tuple[int, int]] = []
+        self.distinct: list[tuple[int, int]] = []
         if node.different:
             for later, step in enumerate(self.steps):
-                self.apart += [(earlier, later) for earlier in range(later) if may_meet(self.steps[earlier].edge, step.edge)]
+                self.distinct += [(earlier, later) for earlier in range(later) if may_meet(self.steps[earlier].edge, step.edge)]
 
-    def made(self) -> tuple[_Make, _Kinds]:
+    def made(self) -> tuple[_Evaluate, _Kinds]:
         """Return the function of all steps, and the kinds of its columns."""
         bound: set[str] = set()
-        begin: _Make
+        begin: _Evaluate
         kinds: _Kinds
         if self.seed is not None:
             begin, kinds = self.seed[0], dict(self.seed[1])
@@ -916,8 +916,8 @@ class _Matching:
             begin = self._begun(name, entities, of)
             bound, kinds = {name}, {name: _Kind.of(self._sets(name))}
         remaining = list(enumerate(self.steps))
-        chain: list[Callable[[int, _Columns, _Known], _Rows]] = []
-        apart = {self._statement_name(number, self.steps[number]) for pair in self.apart for number in pair}
+        chain: list[Callable[[int, _Columns, _State], _Rows]] = []
+        apart = {self._statement_name(number, self.steps[number]) for pair in self.distinct for number in pair}
         while remaining:
             index = next(
                 (index for index, (_, step) in enumerate(remaining) if step.subject in bound or step.object in bound), None
@@ -930,14 +930,14 @@ class _Matching:
             bound |= {step.subject, step.object}
             used = None if self.needed is None else self.needed | later_ends | apart
             chain.append(self._step(number, step, dict(kinds), used))
-            if self._asks_statement(number, step):
+            if self._needs_statement(number, step):
                 kinds[self._statement_name(number, step)] = _STATEMENT
             for end in (step.subject, step.object):
                 kinds.setdefault(end, _Kind.of(self._sets(end)))
         wanted = [*(self.seed[1] if self.seed is not None else ()), *self.node.variables]
         names = [name for name in dict.fromkeys(wanted) if self.needed is None or name in self.needed]
 
-        def match(known: _Known) -> _Rows:
+        def match(known: _State) -> _Rows:
             size, columns = begin(known)
             for follow in chain:
                 size, columns = follow(size, columns, known)
@@ -946,15 +946,15 @@ class _Matching:
 
         return match, {name: kinds[name] for name in names}
 
-    def _asks_statement(self, number: int, step: _Step) -> bool:
+    def _needs_statement(self, number: int, step: _Step) -> bool:
         asked = step.statement is not None and (self.needed is None or step.statement in self.needed)
-        return asked or any(number in pair for pair in self.apart)
+        return asked or any(number in pair for pair in self.distinct)
 
     @staticmethod
     def _statement_name(number: int, step: _Step) -> str:
         return step.statement or f"\0{number}"
 
-    def _start(self) -> tuple[str, Callable[[_Known], list[int]], Entities | None]:
+    def _start(self) -> tuple[str, Callable[[_State], list[int]], Entities | None]:
         """Return the variable that the pattern begins with, its entities, and their set, if any: preferably a name,
         then other sets, then the smallest concept or relation.
         """
@@ -963,9 +963,9 @@ class _Matching:
         if sets:
             name, of = sets[0]
             return name, self.planner.entities(of), of
-        choices = [(len(members), name, members) for name, members in self._members() if len(members) <= MOST]
+        choices = [(len(members), name, members) for name, members in self._members() if len(members) <= MAX_ROWS]
         for step in self.steps:
-            if step.edge.size() <= MOST:
+            if step.edge.size() <= MAX_ROWS:
                 near = np.unique(step.edge.index(False).near)
                 choices.append((len(near), step.subject, near))
         if not choices:
@@ -980,14 +980,14 @@ class _Matching:
                 concepts = [number for name in part.concept.names for number in self.planner.snapshot.concepts_named(name)]
                 yield part.member.name, self.planner.snapshot.members(tuple(concepts))
 
-    def _begun(self, name: str, entities: Callable[[_Known], list[int]], of: Entities | None) -> _Make:
+    def _begun(self, name: str, entities: Callable[[_State], list[int]], of: Entities | None) -> _Evaluate:
         masks = self.masks.get(name, [])
         tests = self._tests(name, of)
 
-        def begin(known: _Known) -> _Rows:
+        def begin(known: _State) -> _Rows:
             numbers = entities(known)
             size = len(numbers)
-            if size > MOST:
+            if size > MAX_ROWS:
                 raise _Unsuited
             if masks or tests:
                 for mask in masks:
@@ -1004,7 +1004,7 @@ class _Matching:
         """Return the sets that a variable is in."""
         return list({id(of): of for step in self.steps if (of := step.within.get(name)) is not None}.values())
 
-    def _tests(self, name: str, but: Entities | None = None) -> list[Callable[[_Known], list[int]]]:
+    def _tests(self, name: str, but: Entities | None = None) -> list[Callable[[_State], list[int]]]:
         """Return functions for the entities of these sets, except `but`, which is known to hold."""
         sets = [of for of in self._sets(name) if of is not but]
         if self.seed is not None and name in self.seed[1]:
@@ -1012,25 +1012,25 @@ class _Matching:
             sets = [of for of in sets if not isinstance(of, alg.EntitiesOf)]
         return [self.planner.entities(of) for of in sets]
 
-    def _checked(self, begin: _Make, names: list[str]) -> _Make:
+    def _checked(self, begin: _Evaluate, names: list[str]) -> _Evaluate:
         """Return the rows whose variables are bound and in their sets."""
         tests = [(name, self.masks.get(name, []), self._tests(name)) for name in names]
 
-        def check_rows(known: _Known) -> _Rows:
+        def check_rows(known: _State) -> _Rows:
             size, columns = begin(known)
             for name, masks, sets in tests:
                 if None in columns[name]:
                     raise _Unsuited
                 for mask in masks:
-                    size, columns = _where(size, columns, [mask[number] for number in columns[name]])
+                    size, columns = _keep(size, columns, [mask[number] for number in columns[name]])
                 for test in sets:
                     allowed = set(test(known))
-                    size, columns = _where(size, columns, [number in allowed for number in columns[name]])
+                    size, columns = _keep(size, columns, [number in allowed for number in columns[name]])
             return size, columns
 
         return check_rows
 
-    def _step(self, number: int, step: _Step, kinds: _Kinds, asked: set[str] | None) -> Callable[[int, _Columns, _Known], _Rows]:
+    def _step(self, number: int, step: _Step, kinds: _Kinds, asked: set[str] | None) -> Callable[[int, _Columns, _State], _Rows]:
         """Return a function that adds the far end of a step, or for two bound ends repeats each row for each
         statement between them.
         """
@@ -1038,35 +1038,35 @@ class _Matching:
         near, far = (step.object, step.subject) if backward else (step.subject, step.object)
         first, ordered, view, entries = step.follow(backward)
         both_bound = far in kinds
-        statement = self._statement_name(number, step) if self._asks_statement(number, step) else None
+        statement = self._statement_name(number, step) if self._needs_statement(number, step) else None
         carried_names = [name for name in kinds if asked is None or name in asked or name.startswith("\0")]
         masks, sets = ([], []) if both_bound else (self.masks.get(far, []), self._tests(far))
-        partners = [sum(pair) - number for pair in self.apart if number in pair]
+        partners = [sum(pair) - number for pair in self.distinct if number in pair]
         partner_columns = [name for other in partners if (name := self._statement_name(other, self.steps[other])) in kinds]
 
-        def follow_only(size: int, columns: _Columns, known: _Known) -> _Rows:
+        def follow_only(size: int, columns: _Columns, known: _State) -> _Rows:
             """The far ends alone."""
             if size == 1:
                 (entity,) = columns[near]
                 low, high = first[entity], first[entity + 1]
-                if high - low > MOST:
+                if high - low > MAX_ROWS:
                     raise _Unsuited
                 return high - low, {far: view[low:high].tolist()}
             ends: list[int] = []
             for entity in columns[near]:
                 ends += view[first[entity] : first[entity + 1]].tolist()
-                if len(ends) > MOST:
+                if len(ends) > MAX_ROWS:
                     raise _Unsuited
             return len(ends), {far: ends}
 
-        def count_only(size: int, columns: _Columns, known: _Known) -> _Rows:
+        def count_only(size: int, columns: _Columns, known: _State) -> _Rows:
             """How many there are, which nobody asks more of."""
             return sum([first[entity + 1] - first[entity] for entity in columns[near]]), {}
 
         if not (both_bound or carried_names or masks or sets) and statement is None and first is not None:
             return follow_only if asked is None or far in asked else count_only
 
-        def expand(size: int, columns: _Columns, known: _Known) -> _Rows:
+        def expand(size: int, columns: _Columns, known: _State) -> _Rows:
             ends: list[int] = []
             row_places: list[int] = []
             numbers: list[int] = []
@@ -1080,7 +1080,7 @@ class _Matching:
                     low = bisect_left(view, far_values[place], low, high)
                     high = bisect_right(view, far_values[place], low, high)
                 if low < high:
-                    if high - low > MOST:
+                    if high - low > MAX_ROWS:
                         raise _Unsuited
                     ends += view[low:high].tolist()
                     if carried_names:
@@ -1088,7 +1088,7 @@ class _Matching:
                     if statement is not None:
                         numbers += entries[low:high].tolist()
             size = len(ends)
-            if size > MOST:
+            if size > MAX_ROWS:
                 raise _Unsuited
             result: _Columns = {}
             for name in carried_names:
@@ -1099,29 +1099,29 @@ class _Matching:
             if statement is not None:
                 result[statement] = numbers
                 for other in partner_columns:
-                    size, result = _where(size, result, [a != b for a, b in zip(result[other], result[statement], strict=True)])
+                    size, result = _keep(size, result, [a != b for a, b in zip(result[other], result[statement], strict=True)])
             for mask in masks:
-                size, result = _where(size, result, [mask[end] for end in result[far]])
+                size, result = _keep(size, result, [mask[end] for end in result[far]])
             for test in sets:
                 allowed = set(test(known))
-                size, result = _where(size, result, [end in allowed for end in result[far]])
+                size, result = _keep(size, result, [end in allowed for end in result[far]])
             return size, result
 
         return expand
 
 
-def _where(size: int, columns: _Columns, truths: list[bool]) -> _Rows:
+def _keep(size: int, columns: _Columns, truths: list[bool]) -> _Rows:
     if all(truths):
         return size, columns
     places = [place for place, truth in enumerate(truths) if truth]
-    return len(places), _taken(columns, places)
+    return len(places), _take(columns, places)
 
 
-def _pattern(planner: _Planner, node: alg.Pattern, needed: set[str] | None) -> tuple[_Make, _Kinds]:
+def _pattern(planner: _Planner, node: alg.Pattern, needed: set[str] | None) -> tuple[_Evaluate, _Kinds]:
     return _Matching(planner, node, needed).made()
 
 
-_BUILD: Final[dict[type, Callable[[_Planner, Any, set[str] | None], tuple[_Make, _Kinds]]]] = {
+_BUILD: Final[dict[type, Callable[[_Planner, Any, set[str] | None], tuple[_Evaluate, _Kinds]]]] = {
     alg.Pattern: _pattern,
     alg.EntityRows: _entity_rows,
     alg.Join: _join,

@@ -28,7 +28,7 @@ from condgraph.engine.snapshot.snapshot import make_room
 from condgraph.engine.values import NO_UNIT, Quantity
 
 #: Up to this many rows, expressions are evaluated row by row.
-_FEW: Final = 16
+_MAX_SINGLE: Final = 16
 #: Types whose values equal no value of another type, except numbers.
 _ALONE: Final = frozenset((type(None), bool, int, float, str, EntityAt, StatementAt))
 #: Functions whose result changes with each call.
@@ -221,7 +221,7 @@ def _distinct_values(run: Run, expression: ex.Expression, of: rowset.RowSet) -> 
     index of each row's value (None: one value for each row).
     """
     sample, inverse = of, None
-    if of.size <= _FEW:
+    if of.size <= _MAX_SINGLE:
         names = list(of.columns)
         evaluate = _compiled(run, expression, tuple(names))
         columns = [rowset.python_terms(run.scope, of.columns[name]) for name in names]
@@ -286,7 +286,7 @@ def _property(run: Run, of: rowset.Terms, key: str) -> rowset.Terms:
 
 
 def _true(run: Run, expression: ex.Expression, of: rowset.RowSet) -> Any:
-    mask = _same_terms(run, expression, of)
+    mask = _compared_columns(run, expression, of)
     if mask is not None:
         return mask
     values, inverse = _distinct_values(run, expression, of)
@@ -294,7 +294,7 @@ def _true(run: Run, expression: ex.Expression, of: rowset.RowSet) -> Any:
     return truths if inverse is None else truths.take(inverse)
 
 
-def _same_terms(run: Run, expression: ex.Expression, of: rowset.RowSet) -> Any:
+def _compared_columns(run: Run, expression: ex.Expression, of: rowset.RowSet) -> Any:
     """Return whether two variables are bound to the same entity or statement (or different ones), using columns; None
     if that does not apply.
     """
@@ -343,7 +343,7 @@ def extend(run: Run, node: alg.Extend) -> rowset.RowSet:
         raise PlanError(f"{node.variable} is bound already")
     if isinstance(node.expression, ex.Variable):
         return of.having(**{node.variable: of.column(node.expression.name)})
-    column = _same_column(run, node.expression, of)
+    column = _expression_column(run, node.expression, of)
     if column is None:
         values, inverse = _distinct_values(run, node.expression, of)
         column = rowset.column_of(run.scope, values)
@@ -351,11 +351,11 @@ def extend(run: Run, node: alg.Extend) -> rowset.RowSet:
     return of.having(**{node.variable: column})
 
 
-def _same_column(run: Run, e: ex.Expression, of: rowset.RowSet) -> rowset.Terms | None:
+def _expression_column(run: Run, e: ex.Expression, of: rowset.RowSet) -> rowset.Terms | None:
     """Return names or properties of entities, or the first of several values, without evaluating single rows; None
     for other expressions.
     """
-    if isinstance(e, ex.Property) and isinstance(e.of, ex.Variable) and e.period is None and of.size > _FEW:
+    if isinstance(e, ex.Property) and isinstance(e.of, ex.Variable) and e.period is None and of.size > _MAX_SINGLE:
         column = of.column(e.of.name).narrowed()
         return _property(run, column, e.key) if column.kind == rowset.ENTITY else None
     if not isinstance(e, ex.Call) or e.name not in ("name", "coalesce") or not isinstance(e.arguments[0], ex.Variable):
@@ -429,7 +429,7 @@ def group_rows(run: Run, node: alg.GroupRows) -> rowset.RowSet:
         raise PlanError("two columns have one name")
     order, group, first = _grouped(of, node.keys)
     if rowset.TIMES in of.columns:
-        return _counted(run, node, of, order, group, first)
+        return _counted_groups(run, node, of, order, group, first)
     size = len(first) if node.keys else 1
     columns = {name: of.column(name).take(first) for name in node.keys}
     for aggregate in node.aggregates:
@@ -438,7 +438,7 @@ def group_rows(run: Run, node: alg.GroupRows) -> rowset.RowSet:
     return rowset.RowSet(run.scope, size, columns)
 
 
-def _counted(
+def _counted_groups(
     run: Run, node: alg.GroupRows, of: rowset.RowSet, order: rowset.Places, group: rowset.Places, first: rowset.Places
 ) -> rowset.RowSet:
     """Return a row for each group of counted rows, whose aggregates are all their number."""
@@ -470,13 +470,13 @@ def _aggregate(
             raise PlanError(f"{one.function} needs a variable")
         if one.distinct:
             keys = of.keys().take(order)
-            order, group = _once(keys, order, group)
+            order, group = _first_of_equal(keys, order, group)
         return _counts(run, np.bincount(group, minlength=size))
     column = of.column(one.of)
     bound = column.bound.take(order)
     order, group = order[bound], group[bound]
     if one.distinct:
-        order, group = _once(rowset.codes(run.scope, [column])[0].take(order), order, group)
+        order, group = _first_of_equal(rowset.codes(run.scope, [column])[0].take(order), order, group)
     if one.function == "count":
         return _counts(run, np.bincount(group, minlength=size))
     if one.function in _MEASURES:
@@ -507,7 +507,7 @@ def _aggregate(
     return rowset.column_of(run.scope, [one.separator.join(texts) for texts in lists])
 
 
-def _once(keys: rowset.Places, order: rowset.Places, group: rowset.Places) -> tuple[rowset.Places, rowset.Places]:
+def _first_of_equal(keys: rowset.Places, order: rowset.Places, group: rowset.Places) -> tuple[rowset.Places, rowset.Places]:
     """Return only the first of equal keys in each group."""
     sorted_positions = in_order([group, keys])
     first = np.sort(sorted_positions[changed(group.take(sorted_positions), keys.take(sorted_positions))])

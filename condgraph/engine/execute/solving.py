@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.int32]
 #: Fewer rows than this are not merged; the size of a sample for estimates.
-_FEW: Final = 4_096
+_MIN_MERGED: Final = 4_096
 _SOME: Final = 1 << 16
 #: The largest number of pairs made for a connecting variable, and of counted rows.
-_MOST_PAIRS: Final = 1 << 24
-_MOST_COUNTED: Final = 1 << 62
+_MAX_PAIRS: Final = 1 << 24
+_MAX_COUNTED: Final = 1 << 62
 
 
 # -- matching ----------------------------------------------------------------------------------------
@@ -72,15 +72,15 @@ class Solver:
         self.run, self.pattern, self.seed, self.trace, self.needed = run, pattern, seed, trace, needed
         self.edges = _edges(run, pattern)
         #: Pairs of parts whose statements must differ.
-        self.apart = _apart(pattern, self.edges)
-        self.kept = {number for pair in self.apart for number in pair}
+        self.distinct_pairs = _distinct_pairs(pattern, self.edges)
+        self.kept = {number for pair in self.distinct_pairs for number in pair}
         if trace:
             self.kept = set(range(len(pattern.statements)))
         self.counting = counting
         #: The pairs that a variable connects, by the identities of the two indexes.
         self._connected: dict[tuple[int, int, str], tuple[NDArray[Any], rowset.Places]] = {}
         #: The edges left to match after the current one.
-        self._left: list[Edge] = []
+        self._lookups: list[Edge] = []
         #: The allowed entities of variables, by name.
         self.within: dict[str, Numbers] = {}
         self.rest: list[Edge] = []
@@ -168,23 +168,23 @@ class Solver:
             return rowset.RowSet(scope, len(self.within[name]), {name: rowset.Terms(rowset.ENTITY, self.within[name])})
         remaining = list(edges)
         if seed is not None:
-            rows = self._inside(seed, list(seed.columns))
+            rows = self._restrict(seed, list(seed.columns))
         else:
             rows = self._start(remaining)
         seen: set[str] = set()
         while remaining and rows.size:
             seen.update(rows.columns)
-            rows = self._without(rows, remaining)
-            if self.counting and rows.size > _FEW and not seen <= rows.columns.keys():
+            rows = self._drop_unneeded(rows, remaining)
+            if self.counting and rows.size > _MIN_MERGED and not seen <= rows.columns.keys():
                 rows, seen = self._collapsed(rows), set()
             rows = self._step(rows, remaining)
-        rows = self._without(rows, remaining)
+        rows = self._drop_unneeded(rows, remaining)
         if remaining:
             names = dict.fromkeys(name for edge in edges for name in [*edge.variables, *self._hidden(edge)])
             return rowset.concatenated([rows], [*rows.columns, *(name for name in names if name not in rows.columns)], scope)
         return rows
 
-    def _without(self, rows: rowset.RowSet, waiting: list[Edge], matched: Sequence[Edge] = ()) -> rowset.RowSet:
+    def _drop_unneeded(self, rows: rowset.RowSet, waiting: list[Edge], matched: Sequence[Edge] = ()) -> rowset.RowSet:
         """Return the rows without columns that are not needed any more. The edges being matched still need the
         columns that their statements bind, and values that both ends have.
         """
@@ -211,13 +211,13 @@ class Solver:
         if sets and min(sets)[0] < smallest.size():
             name = min(sets)[1]
             return rowset.RowSet(self.run.scope, len(self.within[name]), {name: rowset.Terms(rowset.ENTITY, self.within[name])})
-        through = self._through_first(smallest, waiting) if self.counting else None
+        through = self._rows_by_pairs(smallest, waiting) if self.counting else None
         if through is not None:
             return through
         waiting.remove(smallest)
-        return self._first(smallest)
+        return self._edge_rows(smallest)
 
-    def _first(self, edge: Edge) -> rowset.RowSet:
+    def _edge_rows(self, edge: Edge) -> rowset.RowSet:
         """Return the rows of one edge."""
         entries = edge.entries()
         columns: dict[str, rowset.Terms] = {}
@@ -228,7 +228,7 @@ class Solver:
         if self._needs_statements(edge):
             columns[hidden(edge.number)] = rowset.Terms(rowset.STATEMENT, entries.statement)
         rows = rowset.RowSet(self.run.scope, len(entries.subject), columns)
-        return self._about(self._inside(rows, list(columns)), edge)
+        return self._about(self._restrict(rows, list(columns)), edge)
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -259,29 +259,29 @@ class Solver:
                     if not any(edge is other for other, _ in leading.get(key, ())):
                         leading.setdefault(key, []).append((edge, backward))
         if not leading:
-            return self._joined(rows, waiting)
+            return self._join(rows, waiting)
         best: tuple[int, int] | None = None
         chosen: list[tuple[Edge, bool]] = []
         limits: list[tuple[rowset.Places, rowset.Places]] = []
-        if self.counting and rows.size >= _FEW:
+        if self.counting and rows.size >= _MIN_MERGED:
             for options in leading.values():
                 through = self._through(rows, options, ends, waiting)
                 if through is not None:
                     return through
         for options in leading.values():
-            bounds = [edge.index(backward).bounds(ends[self._near(edge, backward)]) for edge, backward in options]
+            bounds = [edge.index(backward).bounds(ends[self._near_end(edge, backward)]) for edge, backward in options]
             counts = np.min([high - low for low, high in bounds], axis=0)
             cost = (int(counts.sum()), options[0][0].number)
             if best is None or cost < best:
                 best, chosen, limits = cost, options, bounds
         for edge, _ in chosen:
             waiting.remove(edge)
-        self._left = waiting
-        rows = self._without(rows, waiting, [edge for edge, _ in chosen])
+        self._lookups = waiting
+        rows = self._drop_unneeded(rows, waiting, [edge for edge, _ in chosen])
         return self._expanded(rows, chosen, limits, ends)
 
     @staticmethod
-    def _near(edge: Edge, backward: bool) -> str:
+    def _near_end(edge: Edge, backward: bool) -> str:
         name = edge.object if backward else edge.subject
         assert name is not None
         return name
@@ -296,7 +296,7 @@ class Solver:
         """Return the rows with each candidate of a variable that all edges to it share."""
         counts = [high - low for low, high in limits]
         far = options[0][0].subject if options[0][1] else options[0][0].object
-        if len(options) == 1 and self._only_counted(far, rows, options) and far not in self.within:
+        if len(options) == 1 and self._is_only_counted(far, rows, options) and far not in self.within:
             nonempty = np.flatnonzero(counts[0])
             return self._multiplied(rows.take(nonempty), counts[0].take(nonempty))
         smallest = np.argmin(counts, axis=0) if len(options) > 1 else None
@@ -315,7 +315,7 @@ class Solver:
                     rows, edge, backward, row_positions, ranges(low[start:stop], high[start:stop]), others, ends
                 )
                 total += part.size
-                if total > rowset.MOST_ROWS:
+                if total > rowset.MAX_ROWS:
                     raise self._too_many()
                 if part.size:
                     parts.append(part)
@@ -341,18 +341,18 @@ class Solver:
             at, places, targets = at.take(allowed), places.take(allowed), targets.take(allowed)
         matches: list[tuple[Edge, bool, rowset.Places]] = [(edge, backward, places)]
         for other, reverse in others:
-            found_pairs, low, high = other.index(reverse).between(ends[self._near(other, reverse)].take(at), targets)
+            found_pairs, low, high = other.index(reverse).between(ends[self._near_end(other, reverse)].take(at), targets)
             sizes = high - low
             repeat = found_pairs if int(sizes.max(initial=0)) < 2 else found_pairs.repeat(sizes)
             at, targets = at.take(repeat), targets.take(repeat)
             matches = [(matched_edge, reversed_, positions.take(repeat)) for matched_edge, reversed_, positions in matches]
             matches.append((other, reverse, ranges(low, high)))
-        if self._only_counted(far, rows, [(matched_edge, reversed_) for matched_edge, reversed_, _ in matches]):
+        if self._is_only_counted(far, rows, [(matched_edge, reversed_) for matched_edge, reversed_, _ in matches]):
             first = np.flatnonzero(changed(at))
             return self._multiplied(rows.take(at.take(first)), np.diff(np.append(first, len(at))))
         # A variable that is not needed has no column; only its multiplicity counts.
         unasked = far is not None and self.needed is not None and not far.startswith("\0") and far not in self.needed
-        if unasked and far not in rows.columns and all(far not in edge.variables for edge in self._left):
+        if unasked and far not in rows.columns and all(far not in edge.variables for edge in self._lookups):
             far = far if any(far in matched_edge.inner for matched_edge in (edge, *(other for other, _ in others))) else None
         part = rows.take(at)
         for matched_edge, reversed_, positions in matches:
@@ -390,18 +390,18 @@ class Solver:
                 part.columns[hidden(edge.number)] = rowset.Terms(rowset.STATEMENT, edge.statements(entries))
             part = self._about(part, edge)
             total += part.size
-            if total > rowset.MOST_ROWS:
+            if total > rowset.MAX_ROWS:
                 raise self._too_many()
             parts.append(part)
         names = dict.fromkeys([*rows.columns, *edge.variables, *self._hidden(edge), *parts[0].columns])
         return rowset.concatenated(parts, list(names), self.run.scope)
 
-    def _joined(self, rows: rowset.RowSet, waiting: list[Edge]) -> rowset.RowSet:
+    def _join(self, rows: rowset.RowSet, waiting: list[Edge]) -> rowset.RowSet:
         """Return the rows joined with an edge that shares a value, a predicate or a statement with them."""
         sharing = [edge for edge in waiting if not set(edge.variables).isdisjoint(rows.columns)]
         edge = min(sharing, key=lambda left: (left.size(), left.number))
         waiting.remove(edge)
-        other = self._first(edge)
+        other = self._edge_rows(edge)
         shared = [name for name in other.columns if name in rows.columns]
         candidate, right = rowset.compatible(rows, other, shared)
         return self._differing(rowset.merged(rows, other, candidate, right, list({**rows.columns, **other.columns})))
@@ -411,19 +411,19 @@ class Solver:
 
     # -- counts ------------------------------------------------------------------------------------
 
-    def _only_counted(self, name: str | None, rows: rowset.RowSet, options: Sequence[tuple[Edge, bool]]) -> bool:
+    def _is_only_counted(self, name: str | None, rows: rowset.RowSet, options: Sequence[tuple[Edge, bool]]) -> bool:
         """Return whether only the number of a variable's matches is needed."""
         if not self.counting or name in (self.needed or ()) or name in rows.columns:
             return False
-        return not any(name is not None and name in edge.variables for edge in self._left) and not any(
+        return not any(name is not None and name in edge.variables for edge in self._lookups) and not any(
             self._needs_statements(edge) for edge, _ in options
         )
 
     @staticmethod
     def _countable(times: NDArray[np.float64]) -> None:
         """Raise `PlanError` if the sum may be too large to be exact."""
-        if times.sum() > _MOST_COUNTED:
-            raise PlanError(f"a pattern has more than {_MOST_COUNTED:,} rows", hint="restrict its variables")
+        if times.sum() > _MAX_COUNTED:
+            raise PlanError(f"a pattern has more than {_MAX_COUNTED:,} rows", hint="restrict its variables")
 
     def _multiplied(self, rows: rowset.RowSet, times: rowset.Places) -> rowset.RowSet:
         """Return the rows with their multiplicities multiplied."""
@@ -447,7 +447,7 @@ class Solver:
         check()
         size = max(self.run.snapshot.entities, 1)
         columns = [rows.columns[name] for name in names]
-        if any(column.kind != rowset.ENTITY for column in columns) or size ** len(names) >= _MOST_COUNTED:
+        if any(column.kind != rowset.ENTITY for column in columns) or size ** len(names) >= _MAX_COUNTED:
             keys = rows.keys(names)
         else:
             keys = np.zeros(rows.size, np.int32 if size ** len(names) < 1 << 31 else np.int64)
@@ -455,7 +455,7 @@ class Solver:
                 keys = keys * keys.dtype.type(size) + column.numbers
             if times is None:
                 keys.sort()
-                keys, times = _counted(keys)
+                keys, times = _run_lengths(keys)
                 return rowset.RowSet(
                     rows.scope, len(keys), {**_parted(keys, names, size), rowset.TIMES: rowset.Terms(rowset.GIVEN, times)}
                 )
@@ -483,7 +483,7 @@ class Solver:
                 parts.append(starts.repeat(high[start:stop] - low[start:stop]) + targets)
             keys = np.concatenate(parts)
             keys.sort()
-            entry = self._connected[key] = _counted(keys)
+            entry = self._connected[key] = _run_lengths(keys)
         return entry
 
     def _connecting(self, name: str | None, edges: Sequence[Edge]) -> tuple[tuple[Edge, bool], tuple[Edge, bool]] | None:
@@ -495,25 +495,25 @@ class Solver:
             return None
         first, second = ((edge, edge.subject == name) for edge in incident)
         ends = (
-            {self._near(*first), self._near(*second)}
+            {self._near_end(*first), self._near_end(*second)}
             if all(None not in (edge.subject, edge.object) for edge in incident)
             else set()
         )
         return (first, second) if len(ends) == 2 and name not in ends else None
 
-    def _through_first(self, smallest: Edge, waiting: list[Edge]) -> rowset.RowSet | None:
+    def _rows_by_pairs(self, smallest: Edge, waiting: list[Edge]) -> rowset.RowSet | None:
         """Return the rows of the pairs that a variable of the smallest edge connects, if another variable connects
         the same pair of ends and no edge does so directly.
         """
         names = {name: self._connecting(name, waiting) for edge in waiting for name in (edge.subject, edge.object)}
-        ends = {name: frozenset(self._near(*option) for option in pair) for name, pair in names.items() if pair is not None}
+        ends = {name: frozenset(self._near_end(*option) for option in pair) for name, pair in names.items() if pair is not None}
         direct = {frozenset((edge.subject, edge.object)) for edge in waiting}
         choices = []
         for name in (smallest.subject, smallest.object):
             pair = names.get(name)
             if name is None or pair is None or ends[name] in direct or list(ends.values()).count(ends[name]) < 2:
                 continue
-            if (count := self._made(*pair)) <= _MOST_PAIRS:
+            if (count := self._pair_count(*pair)) <= _MAX_PAIRS:
                 choices.append((count, name, pair))
         if not choices:
             return None
@@ -521,14 +521,14 @@ class Solver:
         keys, times = self._pairs_through(one.index(not backward), other.index(not reverse), name)
         waiting.remove(one)
         waiting.remove(other)
-        named = [self._near(one, backward), self._near(other, reverse)]
+        named = [self._near_end(one, backward), self._near_end(other, reverse)]
         columns = _parted(keys, named, self.run.snapshot.entities)
-        return self._inside(
+        return self._restrict(
             rowset.RowSet(self.run.scope, len(keys), {**columns, rowset.TIMES: rowset.Terms(rowset.GIVEN, times)}), named
         )
 
     @staticmethod
-    def _made(one: tuple[Edge, bool], other: tuple[Edge, bool]) -> int:
+    def _pair_count(one: tuple[Edge, bool], other: tuple[Edge, bool]) -> int:
         """Return the number of pairs that a variable between two edges makes."""
         low, high = other[0].index(not other[1]).bounds(one[0].index(not one[1]).near)
         return int((high - low).sum())
@@ -544,14 +544,14 @@ class Solver:
         connecting = self._connecting(name, waiting) if len(options) == 2 and name not in rows.columns else None
         if connecting is None or name is None:
             return None
-        columns = [ends[self._near(*option)] for option in connecting]
+        columns = [ends[self._near_end(*option)] for option in connecting]
         # Candidates are estimated from a sample; one costs about as much as making or looking up three pairs. Merged
         # rows are sorted, which makes look-ups fast.
         step = -(-rows.size // _SOME)
         bounds = [edge.index(backward).bounds(column[::step]) for (edge, backward), column in zip(connecting, columns, strict=True)]
         candidates = step * int(np.min([high - low for low, high in bounds], axis=0).sum())
         budget = 3 * candidates + (2 * rows.size if rowset.TIMES in rows.columns else 0)
-        if rows.size > budget or (pair_count := self._made(*connecting)) > _MOST_PAIRS or pair_count + rows.size > budget:
+        if rows.size > budget or (pair_count := self._pair_count(*connecting)) > _MAX_PAIRS or pair_count + rows.size > budget:
             return None
         if any((column < 0).any() for column in columns):
             return None
@@ -569,7 +569,7 @@ class Solver:
 
     # -- other variables ---------------------------------------------------------------------------
 
-    def _inside(self, rows: rowset.RowSet, names: Sequence[str]) -> rowset.RowSet:
+    def _restrict(self, rows: rowset.RowSet, names: Sequence[str]) -> rowset.RowSet:
         """Return the rows whose new variables are in their sets."""
         for name in names:
             if name in self.within and name in rows.columns:
@@ -618,7 +618,7 @@ class Solver:
             rows = self._qualified(rows, rows.columns[name].numbers, qualifier)
         # Its ends are in their sets already.
         inner_names = [other for other in part.variables if other not in (edge.subject, edge.object)]
-        rows = self._differing(self._inside(rows, inner_names))
+        rows = self._differing(self._restrict(rows, inner_names))
         if edge.number not in self.kept:
             rows = rowset.RowSet(rows.scope, rows.size, {key: column for key, column in rows.columns.items() if key != name})
         return rows
@@ -657,14 +657,14 @@ class Solver:
 
     def _differing(self, rows: rowset.RowSet) -> rowset.RowSet:
         """Return the rows in which parts that must match different statements do."""
-        for first, second in self.apart:
+        for first, second in self.distinct_pairs:
             left, right = rows.columns.get(hidden(first)), rows.columns.get(hidden(second))
             if left is not None and right is not None:
                 rows = rows.where(left.numbers != right.numbers)
         return rows
 
 
-def _counted(keys: NDArray[Any]) -> tuple[NDArray[Any], rowset.Places]:
+def _run_lengths(keys: NDArray[Any]) -> tuple[NDArray[Any], rowset.Places]:
     """Return the distinct ones of ascending keys, and the count of each."""
     first = np.flatnonzero(changed(keys)) if len(keys) else np.empty(0, np.int64)
     return keys.take(first), np.diff(np.append(first, len(keys)))
@@ -680,7 +680,7 @@ def _parted(keys: NDArray[Any], names: Sequence[str], size: int) -> dict[str, ro
     return {name: columns[name] for name in names}
 
 
-def _apart(pattern: alg.Pattern, edges: Sequence[Edge]) -> list[tuple[int, int]]:
+def _distinct_pairs(pattern: alg.Pattern, edges: Sequence[Edge]) -> list[tuple[int, int]]:
     """Return pairs of parts of a pattern that could match the same statement and must not."""
     count = len(pattern.statements) if pattern.different else 0
     return [(first, second) for second in range(count) for first in range(second) if may_meet(edges[second], edges[first])]
@@ -696,7 +696,7 @@ def solve(run: Run, node: alg.Pattern) -> rowset.RowSet:
     keys, _ = counted_by(run, node)
     if keys is not None:
         return Solver(run, node, needed=keys, counting=True).rows()
-    return Solver(run, node, _meeting(run, node), needed=needed(run, node)).rows()
+    return Solver(run, node, _restricted_by_join(run, node), needed=needed(run, node)).rows()
 
 
 def counted_by(run: Run, node: alg.Pattern) -> tuple[Set[str] | None, tuple[str, str] | None]:
@@ -714,7 +714,7 @@ def counted_by(run: Run, node: alg.Pattern) -> tuple[Set[str] | None, tuple[str,
         for aggregate in taker.aggregates
     ):
         return None, None
-    return (None, None) if _apart(node, _edges(run, node) if node.different else []) else (set(taker.keys), pair)
+    return (None, None) if _distinct_pairs(node, _edges(run, node) if node.different else []) else (set(taker.keys), pair)
 
 
 def _differing_entities(run: Run, node: alg.Pattern, test: alg.Filter) -> tuple[str, str] | None:
@@ -773,15 +773,15 @@ def only_taker(run: Run, node: Node) -> Node | None:
 
 
 #: Joins that use only the right rows that are compatible with a left one.
-_MEETING: Final = (alg.Join, alg.LeftJoin, alg.SemiJoin, alg.AntiJoin, alg.MarkJoin, alg.MinusRows)
+_RESTRICTING_JOINS: Final = (alg.Join, alg.LeftJoin, alg.SemiJoin, alg.AntiJoin, alg.MarkJoin, alg.MinusRows)
 
 
-def _meeting(run: Run, node: alg.Pattern) -> rowset.RowSet | None:
+def _restricted_by_join(run: Run, node: alg.Pattern) -> rowset.RowSet | None:
     """Return the bindings that the left rows of a join have for the pattern on its right, if they are few: other rows
     of the pattern are not needed.
     """
     taker = only_taker(run, node)
-    if not isinstance(taker, _MEETING) or taker.right is not node or id(taker.left) not in run.results:
+    if not isinstance(taker, _RESTRICTING_JOINS) or taker.right is not node or id(taker.left) not in run.results:
         return None
     left = run.rows(taker.left)
     if left.size * 8 > run.snapshot.statements:

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra.grouped import Measure
-from condgraph.engine.bounds import PIECE, changed, in_order, places_in_order, watched
+from condgraph.engine.bounds import CHUNK, changed, in_order, places_in_order, watched
 from condgraph.engine.errors import numbered
 from condgraph.engine.execute.aggregates import exact_sum, middle, sample_deviation
 from condgraph.engine.execute.grid import Column, Competing, competing, fixed_order, group_of, listed, size_of, text_cell
 from condgraph.engine.execute.left_out import in_unit
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
-from condgraph.engine.execute.series import CERTAIN, LARGEST, Cell, ListSeries, Places, Series, identity, runs
+from condgraph.engine.execute.series import MAX_EXACT, MAX_SUM, Cell, ListSeries, Places, Series, identity, runs
 from condgraph.engine.operands import Inapplicable, plain, quotient
 from condgraph.engine.values import NO_UNIT, Kind, Number, Quantity, collapse
 
@@ -35,7 +35,7 @@ NO_SUM: Final = text_cell(Quantity(0))
 
 def some(items: Sequence[T]) -> Iterable[T]:
     """Return the items, with checks of the deadline if they are many; most groups are small."""
-    return items if len(items) <= PIECE else watched(items)
+    return items if len(items) <= CHUNK else watched(items)
 
 
 class Aggregate:
@@ -97,9 +97,9 @@ class Aggregate:
         if numbers is None:
             return None
         bound = int(np.abs(numbers.integers).max()) * len(at)
-        if bound >= LARGEST:
+        if bound >= MAX_SUM:
             return None
-        if bound < CERTAIN:
+        if bound < MAX_EXACT:
             # Floats add integers of this size exactly.
             totals = np.bincount(group, weights=numbers.integers, minlength=size).astype(np.int64)
         else:
@@ -109,7 +109,7 @@ class Aggregate:
         sizes = np.bincount(group, minlength=size)
         for total, count in watched(zip(totals.tolist(), sizes.tolist(), strict=True)):
             if not count:
-                cells.append(NO_SUM if self.measure.function == "sum" else self._nothing())
+                cells.append(NO_SUM if self.measure.function == "sum" else self._empty())
             elif self.measure.function == "sum":
                 cells.append(self._number(numbers.exact(total), numbers.unit))
             else:
@@ -129,7 +129,7 @@ class Aggregate:
                 total = ordered[low + (count - 1) // 2] + ordered[low + count // 2]
                 cells.append(self._number(numbers.exact(total, 2), numbers.unit))
             else:
-                cells.append(self._nothing())
+                cells.append(self._empty())
             low += count
         return Column.of(cells)
 
@@ -146,7 +146,7 @@ class Aggregate:
         places = np.full(size, -1, np.int64)
         places[group.take(first)] = at.take(first)
         for _ in range(size - len(first)):
-            self._nothing()
+            self._empty()
         return Column(series, places)
 
     def _lists(self, size: int, group: Places, at: Places, series: Series) -> Column | None:
@@ -177,7 +177,7 @@ class Aggregate:
         if function == "sum":
             return self._number(total, NO_UNIT) if count else NO_SUM
         if not count:
-            return self._nothing()
+            return self._empty()
         return self._number(Fraction(total) / count, NO_UNIT) if function == "mean" else best
 
     def _values(self, cells: Sequence[Cell]) -> Cell | None:
@@ -195,7 +195,7 @@ class Aggregate:
         _, unit, _ = competing(quantities)
         chosen = [value.number for value in some(quantities) if value.unit == unit]
         unitless = unit == NO_UNIT and len(quantities) > len(chosen)
-        self._leave(len(cells), len(cells) - len(chosen), "numbers without a unit" if unitless else "numbers", unit)
+        self._omit(len(cells), len(cells) - len(chosen), "numbers without a unit" if unitless else "numbers", unit)
         return chosen, unit
 
     def _sum(self, cells: Sequence[Cell]) -> Cell | None:
@@ -204,15 +204,15 @@ class Aggregate:
 
     def _mean(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
-        return self._number(exact_sum(numbers) / len(numbers), unit, quotient) if numbers else self._nothing()
+        return self._number(exact_sum(numbers) / len(numbers), unit, quotient) if numbers else self._empty()
 
     def _median(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
-        return self._number(middle(numbers), unit) if numbers else self._nothing()
+        return self._number(middle(numbers), unit) if numbers else self._empty()
 
     def _deviation(self, cells: Sequence[Cell]) -> Cell | None:
         numbers, unit = self.numbers(cells)
-        return self._number(sample_deviation(numbers), unit, quotient) if len(numbers) > 1 else self._nothing()
+        return self._number(sample_deviation(numbers), unit, quotient) if len(numbers) > 1 else self._empty()
 
     def _number(self, number: Any, unit: str, of: Callable[[Any], Number] = plain) -> Cell | None:
         try:
@@ -221,11 +221,11 @@ class Aggregate:
             self.run.warn(f"{self.measure.name}: {error}")
             return None
 
-    def _nothing(self) -> Cell | None:
+    def _empty(self) -> Cell | None:
         self.empty += 1
         return None
 
-    def _leave(self, total: int, left: int, noun: str, unit: str) -> None:
+    def _omit(self, total: int, left: int, noun: str, unit: str) -> None:
         self.total += total
         self.left += left
         if left:
@@ -239,7 +239,7 @@ class Aggregate:
 
     def _extreme(self, cells: Sequence[Cell], *, largest: bool) -> Cell | None:
         if not cells:
-            return self._nothing()
+            return self._empty()
         ranked = self.ranked(cells, largest=largest)
         best = (max if largest else min)(rank for rank, _ in some(ranked))
         # One of equal values with several texts.
@@ -251,7 +251,7 @@ class Aggregate:
         if winner.kind is not None:
             chosen = [cell for cell in some(cells) if group_of(cell.value) == (winner.kind, winner.unit)]
             noun = "numbers" if winner.kind is Kind.QUANTITY else "times"
-            self._leave(len(cells), len(cells) - len(chosen), noun, winner.unit)
+            self._omit(len(cells), len(cells) - len(chosen), noun, winner.unit)
             return [(size_of(cell.value, largest=largest), cell) for cell in some(chosen)]
         texts = [collapse(cell.text) for cell in cells]
         if leading_numbers(texts) is not None:

@@ -119,9 +119,9 @@ class GraphTerms:
             return None
         kind = type(term)
         if kind is EntityAt:
-            return self._one(self._attribute_values(term.number, self._attribute(key)))
+            return self._unpacked(self._attribute_values(term.number, self._attribute(key)))
         if kind is StatementAt:
-            return self._one(self._qualifier_values(term.number, key).get(key, []))
+            return self._unpacked(self._qualifier_values(term.number, key).get(key, []))
         if kind is dict:
             return term.get(key)
         try:
@@ -153,14 +153,14 @@ class GraphTerms:
         used = np.zeros(int(first.sum()) + 1, bool)
         used[inverse] = True
         used[-1] = False
-        values = self._plain_values(np.flatnonzero(first)[used[:-1]] + reading.low, reading)
+        values = self._unwrapped_values(np.flatnonzero(first)[used[:-1]] + reading.low, reading)
         inverse = np.where(inverse >= 0, used.cumsum().take(inverse) - 1, -1)
         for place in repeated.tolist():
             inverse[place] = len(values)
             values.append(self.value(EntityAt(int(entities[place])), key))
         return values, inverse
 
-    def _plain_values(self, numbers: NDArray[Any], key: Reading) -> list[Any]:
+    def _unwrapped_values(self, numbers: NDArray[Any], key: Reading) -> list[Any]:
         """Return the values of attributes as expressions use them."""
         get, snapshot = self._snapshot.arrays.get, self._snapshot
         kinds, refs, units = (get(f"att.{part}").take(numbers) for part in ("kind", "ref", "unit"))
@@ -170,10 +170,10 @@ class GraphTerms:
             floats = get("att.a").take(numbers).view(np.float64) + 0.0
             if key.floats or (np.abs(floats) < 2.0**63).all():
                 return list((floats if key.floats else floats.astype(np.int64)).tolist())
-        return [self._plain(value, key) for chunk in pieces(numbers, 1 << 16) for value in snapshot.values("att", chunk)]
+        return [self._unwrapped(value, key) for chunk in pieces(numbers, 1 << 16) for value in snapshot.values("att", chunk)]
 
     @staticmethod
-    def _one(values: list[Any]) -> Any:
+    def _unpacked(values: list[Any]) -> Any:
         return None if not values else values[0] if len(values) == 1 else values
 
     def _attribute(self, key: str) -> Reading:
@@ -193,10 +193,10 @@ class GraphTerms:
         numbers = statements.tolist()
         if self._touched is not None:
             self._touched.update(numbers)
-        values = (self._plain(snapshot.value("att", number - base), key) for number in numbers)
+        values = (self._unwrapped(snapshot.value("att", number - base), key) for number in numbers)
         return [value for value in values if value is not None]
 
-    def _plain(self, value: Ref | Value, key: Reading) -> Any:
+    def _unwrapped(self, value: Ref | Value, key: Reading) -> Any:
         """Return a value as expressions use it."""
         kind = type(value)
         if kind is Quantity:
@@ -238,7 +238,7 @@ class GraphTerms:
             reading = self._qualifiers.get(name)
             if reading is None:
                 reading = self._qualifiers[name] = qualifier_reading(snapshot, name)
-            value = self._plain(snapshot.value("q", number), reading)
+            value = self._unwrapped(snapshot.value("q", number), reading)
             if value is not None:
                 result.setdefault(name, []).append(value)
         return result
@@ -249,13 +249,13 @@ class GraphTerms:
         if kind is dict:
             return dict(term)
         if kind is StatementAt:
-            return {key: self._one(values) for key, values in self._qualifier_values(term.number).items()}
+            return {key: self._unpacked(values) for key, values in self._qualifier_values(term.number).items()}
         if kind is not EntityAt:
             raise PlanError(f"properties() is not defined for {type_name(term)}")
         snapshot = self._snapshot
         statements = self._outgoing(term.number, snapshot.relations, snapshot.statements)
         names = map(snapshot.predicate_name, dict.fromkeys(snapshot.predicates(statements).tolist()))
-        values = ((name, self._one(self._attribute_values(term.number, self._attribute(name)))) for name in names)
+        values = ((name, self._unpacked(self._attribute_values(term.number, self._attribute(name)))) for name in names)
         return {name: value for name, value in values if value is not None}
 
     def keys(self, term: Any) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 #: The number of cuts that are cached with a snapshot.
-_MOST_CUTS: Final = 4
+_MAX_CUTS: Final = 4
 
 
 def validity_in(snapshot: Snapshot, numbers: Numbers) -> tuple[Numbers, Any, Any]:
@@ -88,7 +88,7 @@ def cut(snapshot: Snapshot, period: Period) -> Snapshot:
         all_statements = np.arange(snapshot.statements, dtype=np.int32)
         holds = holds_at(snapshot, period.relation, period.interval, all_statements)
         result = Snapshot.of(*lay_out(Builder(snapshot, stays=holds)), snapshot.further)
-        if len(cuts) >= _MOST_CUTS:
+        if len(cuts) >= _MAX_CUTS:
             cuts.pop(next(iter(cuts)), None)
         cuts[period] = result
     return result

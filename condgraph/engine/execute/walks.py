@@ -76,14 +76,14 @@ def reached(steps: Steps, starts: Numbers, least: int, most: int | None) -> tupl
     """Return the distinct pairs of a start and an entity at the end of a walk of `least` to `most` steps."""
     frontier = different(_pairs(starts, starts))
     for _ in range(least):
-        frontier = _next(steps, frontier)
+        frontier = _next_pairs(steps, frontier)
         if not len(frontier):
             return EMPTY, EMPTY
     pairs = frontier
     length = least
     while len(frontier) and (most is None or length < most):
-        frontier = _next(steps, frontier)
-        frontier = frontier[~_within(pairs, frontier)]
+        frontier = _next_pairs(steps, frontier)
+        frontier = frontier[~_membership(pairs, frontier)]
         if len(frontier):
             pairs = np.sort(np.concatenate([pairs, frontier]))
             _bounded(len(pairs))
@@ -92,11 +92,11 @@ def reached(steps: Steps, starts: Numbers, least: int, most: int | None) -> tupl
 
 
 def _bounded(count: int) -> None:
-    if count > rowset.MOST_ROWS:
+    if count > rowset.MAX_ROWS:
         raise rowset.too_many(None, "a path", "bound its length, or where it begins")
 
 
-def _next(steps: Steps, pairs: rowset.Places) -> rowset.Places:
+def _next_pairs(steps: Steps, pairs: rowset.Places) -> rowset.Places:
     """Return the distinct pairs one step on."""
     parts: list[rowset.Places] = []
     ends = (pairs & 0xFFFFFFFF).astype(np.int32)
@@ -104,7 +104,7 @@ def _next(steps: Steps, pairs: rowset.Places) -> rowset.Places:
     for low, high in rowset.chunks(steps.sizes(ends), 4 * rowset.CHUNK):
         positions, targets, _ = steps.onward(ends[low:high])
         parts.append(different(_pairs(starts[low:high].take(positions), targets)))
-        if sum(map(len, parts)) > 2 * rowset.MOST_ROWS:
+        if sum(map(len, parts)) > 2 * rowset.MAX_ROWS:
             _bounded(sum(map(len, parts)))
     return parts[0] if len(parts) == 1 else different(np.concatenate(parts)) if parts else pairs[:0]
 
@@ -196,8 +196,8 @@ def shortest(steps: Steps, back: Steps, starts: Numbers, ends: Numbers | None, l
         missing = len(starts) * int(mask.sum()) - int(mask.take(starts).sum())
     while len(frontier) and missing and (most is None or len(levels) <= most):
         check()
-        frontier = _next(steps, frontier)
-        frontier = frontier[~_within(seen, frontier)]
+        frontier = _next_pairs(steps, frontier)
+        frontier = frontier[~_membership(seen, frontier)]
         seen = np.sort(np.concatenate([seen, frontier]))
         _bounded(len(seen))
         levels.append(frontier)
@@ -210,14 +210,14 @@ def shortest(steps: Steps, back: Steps, starts: Numbers, ends: Numbers | None, l
         if not len(level):
             continue
         begin, end = (level >> 32).astype(np.int32), (level & 0xFFFFFFFF).astype(np.int32)
-        walks = Walks(_places(begin), end, [])
+        walks = Walks(_positions(begin), end, [])
         for before in reversed(levels[:length]):
 
             def nearer(
                 walks: Walks, at: rowset.Places, targets: Numbers, statements: Numbers, before: rowset.Places = before,
                 begin: Numbers = begin,
             ) -> NDArray[np.bool_]:  # fmt: skip
-                return _within(before, _pairs(begin.take(walks.start.take(at)), targets))
+                return _membership(before, _pairs(begin.take(walks.start.take(at)), targets))
 
             walks = _longer(back, walks, total, nearer)
         total += len(walks.start)
@@ -225,7 +225,7 @@ def shortest(steps: Steps, back: Steps, starts: Numbers, ends: Numbers | None, l
     return Walks.joined(results)
 
 
-def _within(pairs: rowset.Places, those: rowset.Places) -> NDArray[np.bool_]:
+def _membership(pairs: rowset.Places, those: rowset.Places) -> NDArray[np.bool_]:
     """Return which pairs of `those` are among the sorted `pairs`."""
     if not len(pairs):
         return np.zeros(len(those), bool)
@@ -271,7 +271,7 @@ def paths(run: Run, node: Path, *, seed: rowset.RowSet | None = None) -> tuple[r
         {
             "\0s": rowset.Terms(rowset.ENTITY, start_column),
             "\0o": rowset.Terms(rowset.ENTITY, end_column),
-            "\0walk": rowset.Terms(rowset.GIVEN, _places(start_column)),
+            "\0walk": rowset.Terms(rowset.GIVEN, _positions(start_column)),
         },
     )
     rows = _placed(run, node, rows)
@@ -279,12 +279,12 @@ def paths(run: Run, node: Path, *, seed: rowset.RowSet | None = None) -> tuple[r
     left, right = rowset.compatible(input_rows, rows, shared)
     result = rowset.merged(input_rows, rows, left, right, list({**input_rows.columns, **rows.columns}))
     if walks is not None:
-        result, walks = _named(run, node, result, walks, backward=backward)
+        result, walks = _with_path(run, node, result, walks, backward=backward)
     columns = {name: column for name, column in result.columns.items() if not name.startswith("\0")}
     return rowset.RowSet(run.scope, result.size, columns, ordered=False), walks
 
 
-def _places(one: Numbers) -> Numbers:
+def _positions(one: Numbers) -> Numbers:
     return np.arange(len(one), dtype=np.int32)
 
 
@@ -323,7 +323,7 @@ def _placed(run: Run, node: Path, rows: rowset.RowSet) -> rowset.RowSet:
     return rows
 
 
-def _named(run: Run, node: Path, rows: rowset.RowSet, walks: Walks, *, backward: bool) -> tuple[rowset.RowSet, Walks]:
+def _with_path(run: Run, node: Path, rows: rowset.RowSet, walks: Walks, *, backward: bool) -> tuple[rowset.RowSet, Walks]:
     """Return the rows with the path and its length; for mode "shortest" the first path of each row."""
     walks = walks.take(rows.columns["\0walk"].numbers.astype(np.int64))
     lengths = np.zeros(rows.size, np.int64)

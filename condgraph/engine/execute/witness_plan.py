@@ -68,7 +68,7 @@ def units(plan: Node, beyond: set[int]) -> list[Unit]:
         elif node.facets.reads == "entities" and not isinstance(node, alg.AllEntities):
             if id(node) not in beyond:
                 result.append(Unit(node, (node,)))
-                result.extend(_gone_past(node) if isinstance(node, alg.Neighbour) else ())
+                result.extend(_skipped_units(node) if isinstance(node, alg.Neighbour) else ())
             elif isinstance(node, alg.Neighbour):
                 result.extend(map(Unit, _rows(node)))
             elif not (taken_by and all(isinstance(taker, (alg.Scan, alg.Where)) for taker in taken_by)):
@@ -94,7 +94,7 @@ class KnownReadings(Protocol):
 def keys_read(plan: Node) -> set[str] | None:
     """Return the attributes and qualifiers that expressions of a plan read (None: any)."""
     parts = [part for node in postorder(plan) for expression in _expressions(node) for part in ex.walk(expression)]
-    if any(isinstance(part, ex.Index) or (isinstance(part, ex.Call) and part.name in _READ_ALL) for part in parts):
+    if any(isinstance(part, ex.Index) or (isinstance(part, ex.Call) and part.name in _WHOLE_ENTITY) for part in parts):
         return None
     return {part.key for part in parts if isinstance(part, ex.Property)}
 
@@ -122,7 +122,7 @@ def _members(node: alg.Members, taken_by: list[Node], beyond: set[int]) -> Itera
     yield Unit(compiled, (node,), node.concepts)
 
 
-def _gone_past(node: alg.Neighbour) -> Iterator[Unit]:
+def _skipped_units(node: alg.Neighbour) -> Iterator[Unit]:
     """Yield the rows in between, which are evidence: without them another row would be the next one."""
     step = 1 if node.distance > 0 else -1
     return (Unit(replace(node, distance=distance)) for distance in range(step, node.distance, step))
@@ -166,9 +166,9 @@ def _relaxed(facts: alg.Facts, beyond: set[int]) -> alg.Facts:
 
 
 #: The longest path for which only the steps reachable from its end are fetched, instead of all steps it may follow.
-_MOST_STEPS: Final = 3
+_MAX_STEPS: Final = 3
 #: Functions that read all statements of an entity.
-_READ_ALL: Final = frozenset(("keys", "properties"))
+_WHOLE_ENTITY: Final = frozenset(("keys", "properties"))
 #: Operators whose rows are those of their input, with more or fewer variables or rows; input and output share a context.
 _THROUGH: Final = (alg.Filter, alg.WhereRows, alg.BoundRows, alg.Extend, alg.Unwind, alg.DistinctRows, alg.OrderRows)
 
@@ -201,7 +201,7 @@ class _Rows:
 
     # -- context -----------------------------------------------------------------------------------
 
-    def _give(self, node: Node, rows: list[Solutions]) -> None:
+    def _record(self, node: Node, rows: list[Solutions]) -> None:
         """Record what the rows of an operator are joined with, unless it has several consumers."""
         if isinstance(node, Solutions):
             known = [item for row in rows if (item := self._rows_of(row)) is not None]
@@ -211,23 +211,23 @@ class _Rows:
         own = self._context.get(id(node)) or []
         if isinstance(node, alg.Join):
             small = [node.right] if isinstance(node.right, alg.EntityRows | alg.Rows) else []
-            self._give(node.left, [*own, *small])
-            self._give(node.right, [*own, node.left])
+            self._record(node.left, [*own, *small])
+            self._record(node.right, [*own, node.left])
         elif isinstance(node, alg.LeftJoin | alg.SemiJoin | alg.AntiJoin | alg.MarkJoin | alg.MinusRows):
             # Missing right rows matter, too, so the right side is searched for all left rows.
             new_names = set(node.right.variables) - set(node.left.variables)
             shared = any(not new_names.isdisjoint(item.variables) for item in own)
-            self._give(node.left, [] if shared else own)
-            self._give(node.right, [] if isinstance(node, alg.MinusRows) else [node.left])
+            self._record(node.left, [] if shared else own)
+            self._record(node.right, [] if isinstance(node, alg.MinusRows) else [node.left])
         elif isinstance(node, _THROUGH):
             added_names = set(node.variables) - set(node.of.variables)
-            self._give(node.of, [item for item in own if added_names.isdisjoint(item.variables)])
+            self._record(node.of, [item for item in own if added_names.isdisjoint(item.variables)])
         elif isinstance(node, alg.UnionAll):
             for part in node.parts:
-                self._give(part, own)
+                self._record(part, own)
         else:
             for below in node.inputs():
-                self._give(below, [])
+                self._record(below, [])
 
     # -- supersets ---------------------------------------------------------------------------------
     # For rows that the store cannot compute, a superset is fetched: rows without the filters, orders and expressions of the
@@ -269,7 +269,7 @@ class _Rows:
         if isinstance(node, alg.Path):
             return None if node.of is None else self._superset(node.of)
         if isinstance(node, alg.EntityRows):
-            entities = self._place(node.entities)
+            entities = self._end(node.entities)
             return alg.EntityRows(node.variable, entities) if isinstance(entities, alg.Entities) else None
         if isinstance(node, alg.EntitiesOf):
             of = self._rows_of(node.of)
@@ -278,10 +278,10 @@ class _Rows:
             of = self._rows_of(node.of)
             return replace(node, of=of) if of is not None and node.variable in of.variables else None
         if isinstance(node, alg.Scan):
-            return replace(node, of=None if node.of is None else self._place(node.of))
+            return replace(node, of=None if node.of is None else self._end(node.of))
         return self._wider_pattern(node) if isinstance(node, alg.Pattern) else None
 
-    def _place(self, place: Any) -> Any:
+    def _end(self, place: Any) -> Any:
         """Return an end of a pattern, or a set, without what the client computes."""
         return self._superset(place) if isinstance(place, Node) else place
 
@@ -293,18 +293,18 @@ class _Rows:
         statements = tuple(
             replace(
                 part,
-                subject=self._place(part.subject),
-                object=self._place(part.object),
+                subject=self._end(part.subject),
+                object=self._end(part.object),
                 condition=self._test(part.condition),
                 qualifiers=tuple(
-                    replace(item, value=self._place(item.value), condition=self._test(item.condition)) for item in part.qualifiers
+                    replace(item, value=self._end(item.value), condition=self._test(item.condition)) for item in part.qualifiers
                 ),
-                among=self._place(part.among),
+                among=self._end(part.among),
             )
             for part in node.statements
         )
         memberships = tuple(
-            replace(part, member=self._place(part.member), concept=self._place(part.concept)) for part in node.memberships
+            replace(part, member=self._end(part.member), concept=self._end(part.concept)) for part in node.memberships
         )
         return replace(node, statements=statements, memberships=memberships)
 
@@ -358,7 +358,7 @@ class _Rows:
             named = [hop.predicates for hop in node.hops]
             predicates = None if None in named else tuple(sorted({name for names in named for name in names or ()}))
             steps = node.among or alg.Scan(None, predicates, "subject", "object", "relation")
-            yield from self._within_reach(node, steps) or [Unit(steps)]
+            yield from self._reachable_steps(node, steps) or [Unit(steps)]
         if node.least == 0:
             of = None if node.of is None else self._rows_of(node.of)
             for place in (node.subject, node.object):
@@ -368,17 +368,17 @@ class _Rows:
             if not any(isinstance(place, alg.Entities) for place in (node.subject, node.object)):
                 yield Unit(_ALL)
 
-    def _within_reach(self, node: alg.Path, steps: alg.Facts) -> list[Unit]:
+    def _reachable_steps(self, node: alg.Path, steps: alg.Facts) -> list[Unit]:
         """Return the steps of a short path from an end that the store knows; an empty list for other paths."""
         uses_rows = any(isinstance(one, alg.FactsOf | alg.OtherEnd) for one in postorder(steps))
-        if node.most is None or node.most > _MOST_STEPS or uses_rows:
+        if node.most is None or node.most > _MAX_STEPS or uses_rows:
             return []
         of = None if node.of is None else self._rows_of(node.of)
         for place, along in ((node.subject, True), (node.object, False)):
             if isinstance(place, alg.Variable):
                 start: Any = alg.EntitiesOf(of, place.name) if of is not None and place.name in of.variables else None
             else:
-                start = self._place(place)
+                start = self._end(place)
             if start is None:
                 continue
             directions = {hop.direction for hop in node.hops}
@@ -402,7 +402,7 @@ class _Rows:
                 yield from self._attributes(part.of, (part.key,), of)
             elif isinstance(part, ex.Index):
                 yield from self._attributes(part.of, None, of)
-            elif isinstance(part, ex.Call) and part.name in _READ_ALL:
+            elif isinstance(part, ex.Call) and part.name in _WHOLE_ENTITY:
                 yield from self._attributes(part.arguments[0], None, of)
             elif isinstance(part, ex.HasConcept):
                 yield Unit(alg.ByName(part.names))
@@ -463,7 +463,7 @@ def _narrowed(rows: Solutions, whole: Solutions) -> Solutions:
 P = TypeVar("P")
 
 
-def _given(place: P, beyond: set[int]) -> P | None:
+def _computable(place: P, beyond: set[int]) -> P | None:
     """Return a set in a pattern, if the store can compute it."""
     return None if isinstance(place, Node) and not beyond.isdisjoint(map(id, postorder(place))) else place
 
@@ -472,18 +472,18 @@ def _alone(part: alg.StatementPattern, beyond: set[int]) -> alg.StatementPattern
     """Return a part of a pattern without what the store cannot match, and without its variables."""
     known = part.condition is None or not any(not beyond.isdisjoint(map(id, postorder(node))) for node in part.condition.inputs())
     return alg.StatementPattern(
-        _unnamed(_given(part.subject, beyond)),
+        _unnamed(_computable(part.subject, beyond)),
         part.predicate if isinstance(part.predicate, tuple) else None,
-        _unnamed(_given(part.object, beyond)),
+        _unnamed(_computable(part.object, beyond)),
         part.condition if known else None,
         family=part.family,
         undirected=part.undirected,
-        among=_given(part.among, beyond),
+        among=_computable(part.among, beyond),
     )
 
 
 def _alone_member(part: alg.MembershipPattern, beyond: set[int]) -> alg.MembershipPattern:
-    return replace(part, member=_unnamed(_given(part.member, beyond)), concept=_unnamed(_given(part.concept, beyond)))
+    return replace(part, member=_unnamed(_computable(part.member, beyond)), concept=_unnamed(_computable(part.concept, beyond)))
 
 
 def _unnamed(place: Place) -> Place:

@@ -83,7 +83,7 @@ CODES: Final = (
 _SIGNS: Final = "€£¥¢₹₩₽₺₪₫₱฿₴₦"
 _PREFIX: Final = rf"(?:US|AU|NZ|HK|CA|NT|MX|A|C|R|S)?\$|[{_SIGNS}]|Rs\.?(?=[\s\d])|(?:{CODES})(?=[\s\d+-])"
 _SUFFIX: Final = re.compile(rf"[{_SIGNS}$]|zł|kr\.?|(?:{CODES})")
-_PARTS: Final = re.compile(
+_NUMBER_PARTS: Final = re.compile(
     rf"(?P<sign>[+-]\s?)?(?:(?P<money>{_PREFIX})\s?)?(?P<sign2>[+-])?"
     r"(?P<body>(?:\d|\.\d)(?:[\d.,'’]*\d)?(?: \d{3}(?![\d:/]))*(?:(?<=\d \d{3})[.,]\d+)?)(?P<dot>\.(?=$))?"
     r"(?P<exponent>[eE][+-]?\d{1,3}(?![\w.]))?\s?(?P<fraction>[½¼¾⅛⅜⅝⅞]|[13]⁄[24])?\s?(?P<rest>.*)",
@@ -96,12 +96,12 @@ _APOSTROPHES: Final = re.compile(r"[1-9]\d{0,2}(?:['’]\d{3})+,\d+", re.ASCII)
 #: Numbers that may be lists of three-digit numbers.
 _TRIPLES: Final = re.compile(r"[1-9]\d\d(?:,[1-9]\d\d)+", re.ASCII)
 #: A minus after the digits, or after their unit.
-_MINUS_AFTER: Final = re.compile(rf"([^-]*\d)(?:-(\s?(?:[{_SIGNS}$]|{CODES}))?|(\s?[{_SIGNS}$])-)", re.ASCII)
+_TRAILING_MINUS: Final = re.compile(rf"([^-]*\d)(?:-(\s?(?:[{_SIGNS}$]|{CODES}))?|(\s?[{_SIGNS}$])-)", re.ASCII)
 _POINT: Final = re.compile(r"\d*\.\d+", re.ASCII)
 _POINTS: Final = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?", re.ASCII)
 _COMMA: Final = re.compile(r"\d+,\d+", re.ASCII)
 _SPACES: Final = re.compile(r"[1-9]\d{0,2}(?: \d{3})+(?:[.,]\d+)?", re.ASCII)
-_PLAIN_YEAR: Final = re.compile(r"1\d{3}|20\d{2}", re.ASCII)
+_YEAR: Final = re.compile(r"1\d{3}|20\d{2}", re.ASCII)
 _ORDINAL: Final = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,9}) ?(st|nd|rd|th)", re.ASCII | re.IGNORECASE)
 _UNIT: Final = re.compile(r"[°µΩ]?[^\W\d_]+(?:[./·][^\W\d_]+)*[²³23]?\.?(?: [^\W\d_]+[²³23]?\.?){0,2}")
 _CONVERSION: Final = re.compile(r"\s*\([~≈]?[+-]?[\d.,½¼¾⁄ ]*\d[½¼¾]?\s?[^\W\d][^()]{0,24}\)")
@@ -131,10 +131,10 @@ def read_number(text: str) -> list[Reading]:
     if text[0] == "(" and text[-1] == ")":
         return _in_parentheses(text)
     if "-" in text[1:]:
-        match = _MINUS_AFTER.fullmatch(text)
+        match = _TRAILING_MINUS.fullmatch(text)
         if match is not None:
-            return _minus_after(match[1] + (match[2] or match[3] or ""))
-    parts = _PARTS.fullmatch(text)
+            return _trailing_minus(match[1] + (match[2] or match[3] or ""))
+    parts = _NUMBER_PARTS.fullmatch(text)
     if parts is None:
         return []
     if parts["rest"]:
@@ -193,7 +193,7 @@ def _list_note(body: str) -> str:
     return LISTS[2] if groups == sorted(set(groups)) else LISTS[1]
 
 
-def _minus_after(text: str) -> list[Reading]:
+def _trailing_minus(text: str) -> list[Reading]:
     """Return the readings of a number with its minus at the end."""
     return [
         Reading(
@@ -223,7 +223,7 @@ def _in_parentheses(text: str) -> list[Reading]:
     ]
 
 
-_SIDE: Final = re.compile(
+_DEBIT_CREDIT: Final = re.compile(
     r"(?P<before>[DC]R)(?:\.?\s|(?=[^\w\s.]|\d))(?P<after>.+)"
     r"|(?P<amount>.+?)\s?(?<![A-Z])(?P<mark>[DC]R)\.?|(?P<german>.+[.,]\d\d)\s?(?P<letter>[SH])",
     re.ASCII | re.IGNORECASE,
@@ -237,7 +237,7 @@ def read_side(text: str) -> list[Reading]:
     >>> [(reading.tag, str(reading.value)) for reading in read_side("1,234.56 Dr")]
     [('dr:comma', '-1234.56')]
     """
-    match = _SIDE.fullmatch(text)
+    match = _DEBIT_CREDIT.fullmatch(text)
     if match is None or match["letter"] in ("s", "h"):
         return []
     amount = match["after"] or match["amount"] or match["german"]
@@ -347,7 +347,7 @@ def _suffix(parts: re.Match[str]) -> tuple[str, int, str] | None:
     if sum(word[0].isupper() for word in rest.split(" ")) > 1:
         # 120 Main Street is an address.
         return None
-    if rest[0].isupper() and _PLAIN_YEAR.fullmatch(parts["body"]):
+    if rest[0].isupper() and _YEAR.fullmatch(parts["body"]):
         # 2003 World Championships is an event, not an amount.
         return None
     return rest, power, rest

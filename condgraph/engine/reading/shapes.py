@@ -123,10 +123,10 @@ Shape: TypeAlias = tuple[Reading, ...]
 #: Tags of readings that are likely only in a column of the same, not for a single text.
 UNSURE: Final = frozenset(("sci", "minus", "basic", "short"))
 #: The beginnings of amounts with a mark of debit or credit.
-_SIDES: Final = frozenset(item + two for item in "DdCc" for two in "Rr")
+_DEBIT_CREDIT: Final = frozenset(item + two for item in "DdCc" for two in "Rr")
 #: Longer texts are not read: no number or date has this length.
-LONGEST: Final = 80
-_PLAIN: Final = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII).fullmatch
+MAX_LENGTH: Final = 80
+_is_integer: Final = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII).fullmatch
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9]\d{0,14})\.\d{1,25}", re.ASCII).fullmatch
 _ISO_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII).fullmatch
 # The shape of a text rarely depends on its digits: only on leading zeros, and on all digits in years,
@@ -139,7 +139,7 @@ _DIGITS_MATTER: Final = re.compile(
     re.ASCII | re.IGNORECASE,
 ).search
 _PATTERNS: Final[dict[str, Shape]] = {}
-_MOST_PATTERNS: Final = 20_000
+_MAX_PATTERNS: Final = 20_000
 _COMMON: Final = re.compile(
     r"(?:(?P<month>[A-Z][a-z]{2,8}) )?(?P<day>\d{1,2})(?:,| (?P<after>[A-Z][a-z]{2,8})) \d{4}"
     r"|(?P<first>\d{4})[–-](?P<last>\d{4})|(?P<minutes>\d{1,2}):(?P<seconds>\d\d)(?::(?P<third>\d\d))?(?P<part>\.\d{1,9})?",
@@ -173,7 +173,7 @@ ISO: Final[Shape] = (Reading("time", "iso", ""),)
 
 def readings(text: str) -> tuple[Reading, ...]:
     """Return every reading of a text with collapsed white space; empty if it can only be text."""
-    if len(text) > LONGEST or not _DIGIT(text) or not _START(text):
+    if len(text) > MAX_LENGTH or not _DIGIT(text) or not _START(text):
         return ()
     reading = quick(text)
     return careful(text) if reading is None else reading
@@ -207,7 +207,7 @@ def careful(text: str) -> tuple[Reading, ...]:
     if not numbers and "," in bare and _LIST(bare):
         return (Reading("list", "list", bare),)
     # Only bare digits and a year with an open end are both; any other number needs no second look.
-    if (bare[-1] in "RrSH." or bare[:2] in _SIDES) and (sides := read_side(bare)):
+    if (bare[-1] in "RrSH." or bare[:2] in _DEBIT_CREDIT) and (sides := read_side(bare)):
         return (*numbers, *sides)
     return (*numbers, *read_time(bare)) if not numbers or len(bare) in _BOTH or numbers[0].tag == "minus" else tuple(numbers)
 
@@ -252,7 +252,7 @@ def shapes(texts: Iterable[str]) -> list[Shape]:
 
 def shape(text: str) -> Shape:
     """Return the shape of a text with collapsed white space: () if it can only be text."""
-    if _PLAIN(text):
+    if _is_integer(text):
         if len(text) == 4 and "1000" <= text <= "2100":
             return YEAR
         return BASIC if len(text) == 8 and text[0] != "-" and basic_day(text) is not None else INT
@@ -266,7 +266,7 @@ def shape(text: str) -> Shape:
             pass
         else:
             return ISO
-    if len(text) > LONGEST:
+    if len(text) > MAX_LENGTH:
         return ()
     common = _common(text)
     if common is not None:
@@ -279,7 +279,7 @@ def shape(text: str) -> Shape:
     if result is None:
         result = tuple(reading._replace(value="") for reading in readings(text))
         if not _DIGITS_MATTER(pattern):
-            if len(_PATTERNS) >= _MOST_PATTERNS:
+            if len(_PATTERNS) >= _MAX_PATTERNS:
                 _PATTERNS.clear()
             _PATTERNS[pattern] = result
     return result

@@ -135,7 +135,7 @@ def read_time(text: str) -> list[Reading]:
     try:
         years = _YEARS.fullmatch(text)
         if years:
-            first, last = _one(years[1]), _one(years[2])
+            first, last = _only_time(years[1]), _only_time(years[2])
             return _both(first, last)
         if _HAS_YEAR(text):
             return _point(text) or _with_clock(text) or _range(text) or _clock(text)
@@ -178,10 +178,10 @@ def _point(text: str) -> list[Reading]:
     if _LETTER(text):
         words = _words(text)
         if words is not None:
-            return [_certain(words)]
+            return [_time_reading(words)]
         match = _DECADE.fullmatch(text)
         if match:
-            return [_certain(Time.span(Time.year(int(match[1])), Time.year(int(match[1]) + 9)))]
+            return [_time_reading(Time.span(Time.year(int(match[1])), Time.year(int(match[1]) + 9)))]
         return _era(text)
     match = _ISO_DAY.fullmatch(text)
     if match:
@@ -191,13 +191,13 @@ def _point(text: str) -> list[Reading]:
         return _numeric(int(match[1]), int(match[3]), int(match[4]), match[2] == ".")
     match = _YEAR_FIRST.fullmatch(text)
     if match:
-        return [_certain(Time.day(int(match[1]), int(match[3]), int(match[4])))]
+        return [_time_reading(Time.day(int(match[1]), int(match[3]), int(match[4])))]
     match = _TWO_YEARS.fullmatch(text)
     if match:
         return _two_years(int(match[1]), match[2], match[3])
     match = _MONTH_YEAR.fullmatch(text)
     if match:
-        return [_certain(Time.month(int(match[2]), int(match[1])))]
+        return [_time_reading(Time.month(int(match[2]), int(match[1])))]
     return []
 
 
@@ -210,14 +210,14 @@ def _era(text: str) -> list[Reading]:
     return [Reading("time", "era", Time.year(1 - year if before else year))] if year else []
 
 
-def _certain(time: Time) -> Reading:
+def _time_reading(time: Time) -> Reading:
     return Reading("time", "time", time)
 
 
 def _numeric(first: int, second: int, year: int, dotted: bool) -> list[Reading]:
     if dotted:
         # Dates with points have the day first.
-        return [_certain(Time.day(year, second, first))]
+        return [_time_reading(Time.day(year, second, first))]
     readings = []
     for tag, day, month in (("dmy", first, second), ("mdy", second, first)):
         try:
@@ -304,9 +304,9 @@ def _range(text: str) -> list[Reading]:
     if len(dashes) != 1:
         return []
     left, right = text[: dashes[0].start()].strip(), text[dashes[0].end() :].strip()
-    first, last = _one(left), _one(right)
+    first, last = _only_time(left), _only_time(right)
     if first is not None and (last is not None or right.lower() in _NOW):
-        return [_certain(Time.span(first, last))]
+        return [_time_reading(Time.span(first, last))]
     short = _DAY_YEAR.fullmatch(right)
     if short:
         # October 20-22, 1982
@@ -320,10 +320,10 @@ def _range(text: str) -> list[Reading]:
 
 
 def _both(first: Time | None, last: Time | None) -> list[Reading]:
-    return [] if first is None or last is None else [_certain(Time.span(first, last))]
+    return [] if first is None or last is None else [_time_reading(Time.span(first, last))]
 
 
-def _one(text: str) -> Time | None:
+def _only_time(text: str) -> Time | None:
     """Return an unambiguous time, or a year."""
     if len(text) == 4 and text.isdigit():
         return Time.year(int(text)) if FIRST_YEAR <= int(text) <= LAST_YEAR else None

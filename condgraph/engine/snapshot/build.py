@@ -20,7 +20,7 @@ from condgraph.engine import facts as model
 from condgraph.engine.bounds import changed, different, in_order, slices
 from condgraph.engine.errors import LoadError, numbered
 from condgraph.engine.facts import Entity, EntityKind, Sourced
-from condgraph.engine.origins import ALSO, check_source
+from condgraph.engine.origins import ADDITION, check_source
 from condgraph.engine.snapshot.cells import PARTS, CellColumns, encode_column, encode_values
 from condgraph.engine.snapshot.container import SPARE, put_together
 from condgraph.engine.values import Kind, Value, collapse
@@ -370,7 +370,7 @@ class Chunks:
         self.provenance: list[tuple[int, int, int, int]] = []
         #: The same for single statements, without raw texts, and these statements with their number
         #: and source, until they are turned into chunks.
-        self._more: list[tuple[int, int, int]] = []
+        self._added: list[tuple[int, int, int]] = []
         self._pending: list[tuple[int, int, model.Statement]] = []
         #: The last sequence of subjects, and their numbers.
         self._numbered: tuple[Sequence[str], NDArray[np.int32]] = ((), np.empty(0, np.int32))
@@ -403,15 +403,15 @@ class Chunks:
                     raw, object_ = (texts[object_] if raw < 0 else raw), plain
                 attributes.append((sid, texts[statement.predicate], entities[statement.subject], raw, statement.row, source))
                 objects.append(object_)
-                if raw >= 0 and self._more:
+                if raw >= 0 and self._added:
                     raws[sid] = raw
             for key, value in statement.qualifiers:
                 owners.append(sid)
                 keys.append(texts[key])
                 values.append(value)
         pending.clear()
-        self.provenance.extend((*place, raws.get(place[0], -1)) for place in self._more)
-        self._more.clear()
+        self.provenance.extend((*place, raws.get(place[0], -1)) for place in self._added)
+        self._added.clear()
         if relations:
             columns = np.array(relations, np.int32).T
             self.relations.append(dict(zip(("sid", "p", "s", "o", "row", "src"), columns, strict=True)))
@@ -540,7 +540,7 @@ def gather(chunks: list[Chunk], names: Sequence[tuple[str, Any]]) -> Chunk:
 #: Single statements are collected in lists, and turned into chunks of this size.
 _FLUSH = 1 << 16
 #: Numbers of statements, texts and entities are 32 bits wide.
-_MOST = 2**31 - 1
+_MAX_NUMBER = 2**31 - 1
 
 
 class Builder(Chunks):
@@ -624,7 +624,7 @@ class Builder(Chunks):
         else:
             check_source(self.sources[number], source)
             # A source that was added to contains more than the one read now.
-            if (source.location or source.content or source.terms) and ALSO not in self.sources[number].content:
+            if (source.location or source.content or source.terms) and ADDITION not in self.sources[number].content:
                 self.sources[number] = source
         return number
 
@@ -642,7 +642,7 @@ class Builder(Chunks):
                 if len(pending) >= _FLUSH:
                     self._flush()
             elif isinstance(item, model.MANY):
-                self._add_many(item)
+                self._add_columns(item)
             elif isinstance(item, model.Entity):
                 self._declare(item)
             elif isinstance(item, model.Member):
@@ -664,8 +664,8 @@ class Builder(Chunks):
             ("texts", len(self.texts) + self.spelled_texts),
             ("entities", len(self.entities)),
         ):
-            if size >= _MOST:
-                raise LoadError(f"a graph holds fewer than {_MOST:,} {noun}, and this one has {size:,}")
+            if size >= _MAX_NUMBER:
+                raise LoadError(f"a graph holds fewer than {_MAX_NUMBER:,} {noun}, and this one has {size:,}")
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -735,7 +735,7 @@ class Builder(Chunks):
 
     # -- batches, and items with sources of their own ----------------------------------------------
 
-    def _add_many(self, items: model.Many) -> None:
+    def _add_columns(self, items: model.Many) -> None:
         if not len(items):
             return
         outer_source, nobody = self._source_at, self._nobody
@@ -765,7 +765,7 @@ class Builder(Chunks):
         self._nobody = False
         if isinstance(item, model.Statement):
             self._source_at, row = numbers[0]
-            self._more.extend((self.statements, source, further_row) for source, further_row in numbers[1:])
+            self._added.extend((self.statements, source, further_row) for source, further_row in numbers[1:])
             self._add((item if item.row == row else replace(item, row=row),))
         else:
             for self._source_at, row in numbers:

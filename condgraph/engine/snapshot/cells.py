@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import Column, Ids, Numbers, Ref, Texts, Times
 from condgraph.engine.values import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     NO_UNIT,
     UNKNOWN,
     Kind,
@@ -52,7 +52,7 @@ CellColumns = dict[str, NDArray[Any]]
 Intern = Callable[[str], int]
 
 _EXACT: Final = 2**53
-_TOO_LARGE: Final = 10**MOST_DIGITS
+_TOO_LARGE: Final = 10**MAX_DIGITS
 
 
 def encode_values(values: list[Ref | Value], text: Intern, entity: Intern) -> CellColumns:
@@ -107,8 +107,8 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
     if isinstance(number, Decimal):
         if not number.is_finite():
             raise LoadError(f"{number!r} is not a finite number")
-        if abs(number.adjusted()) >= MOST_DIGITS:
-            raise LoadError(f"a number has more than {MOST_DIGITS} digits")
+        if abs(number.adjusted()) >= MAX_DIGITS:
+            raise LoadError(f"a number has more than {MAX_DIGITS} digits")
         if number == number.to_integral_value():
             number = int(number)
         else:
@@ -119,7 +119,7 @@ def _as_float(number: int | float | Decimal) -> tuple[float, str | None]:
         nearest = float(number)
     except OverflowError:
         if abs(number) >= _TOO_LARGE:
-            raise LoadError(f"a number has more than {MOST_DIGITS} digits") from None
+            raise LoadError(f"a number has more than {MAX_DIGITS} digits") from None
         return (math.inf if number > 0 else -math.inf), format_number(number)
     return nearest, None if int(nearest) == number else format_number(number)
 

@@ -291,8 +291,8 @@ class MemoryArrays(ArrayFile):
 
 
 #: The largest and smallest number of items in a block (the last one may be smaller).
-LONGEST: Final = 1 << 16
-SHORTEST: Final = 1 << 10
+MAX_BLOCK: Final = 1 << 16
+MIN_BLOCK: Final = 1 << 10
 _PLAIN, _APART, _STEPS = 0, 1, 2
 _DIGITS: Final = 4
 #: Integers below this are exact as floats.
@@ -301,7 +301,7 @@ _EXACT: Final = 2**53
 _SAMPLE: Final = 64
 #: The number of properties of a block: method, bytes for each number, decimal digits (-1: integers, not
 #: floats), and whether the other column is added.
-_HOW: Final = 4
+_HEADER: Final = 4
 
 
 class Packed(NamedTuple):
@@ -333,9 +333,9 @@ def cuts(length: int, edges: Iterable[int] = ()) -> list[int]:
     """
     result = [0]
     for edge in [*edges, length]:
-        if edge == result[-1] or (edge - result[-1] < SHORTEST and edge != length):
+        if edge == result[-1] or (edge - result[-1] < MIN_BLOCK and edge != length):
             continue
-        result.extend(range(result[-1] + LONGEST, edge, LONGEST))
+        result.extend(range(result[-1] + MAX_BLOCK, edge, MAX_BLOCK))
         result.append(edge)
     return result
 
@@ -350,7 +350,7 @@ def pack(column: NDArray[Any], edges: Iterable[int] = (), beside: NDArray[Any] |
         block = _packed(column[low:high])
         if beside is not None and block.how[1]:
             # Differences wrap around in 64 bits, and so do the sums that take them back.
-            difference = _whole(column[low:high] - beside[low:high], column.itemsize, -1)
+            difference = _compress_integers(column[low:high] - beside[low:high], column.itemsize, -1)
             if difference.how[1] < block.how[1]:
                 block = difference._replace(how=(*difference.how[:3], 1))
         blocks.append(block)
@@ -368,7 +368,7 @@ def unpack(packed: Packed, length: int, dtype: np.dtype[Any], beside: NDArray[An
     rows = packed.numbers.reshape(-1, 4).tolist()
     ends = [*(row[0] for row in rows[1:]), length]
     for (method, width, digits, added), (low, first, step, unit), high in zip(
-        packed.how.reshape(-1, _HOW).tolist(), rows, ends, strict=True
+        packed.how.reshape(-1, _HEADER).tolist(), rows, ends, strict=True
     ):
         body = packed.body[position : position + (high - low) * width]
         position += len(body)
@@ -398,8 +398,8 @@ def _packed(block: NDArray[Any]) -> _Block:
         for digits in range(_DIGITS + 1):
             integers = _decimals(block, digits)
             if integers is not None:
-                return _whole(integers, 8, digits)
-    return _whole(block, block.itemsize, -1)
+                return _compress_integers(integers, 8, digits)
+    return _compress_integers(block, block.itemsize, -1)
 
 
 def _decimals(block: NDArray[Any], digits: int) -> NDArray[np.int64] | None:
@@ -418,7 +418,7 @@ def _decimals(block: NDArray[Any], digits: int) -> NDArray[np.int64] | None:
     return integers if integers.any() or not block.any() else None
 
 
-def _whole(block: NDArray[Any], itemsize: int, digits: int) -> _Block:
+def _compress_integers(block: NDArray[Any], itemsize: int, digits: int) -> _Block:
     """Compress integers by their distances, or store them unchanged if that is no longer."""
     wide = block.astype(np.int64)
     low, high = int(wide.min()), int(wide.max())
@@ -479,8 +479,8 @@ Arrays = Mapping[str, NDArray[Any]]
 Form = dict[str, Any]
 
 #: The largest and smallest length of a column that is compressed.
-MOST: Final = 1 << 21
-LEAST: Final = 1 << 9
+MAX_COLUMN: Final = 1 << 21
+MIN_COLUMN: Final = 1 << 9
 MAPPED: Final = frozenset(
     {"pool.bytes", "pool.offsets", "pool.buckets", "pool.items", "rel.s", "rel.o", "att.s", "out.items", "in.items"}
 )
@@ -490,7 +490,7 @@ _WORTH: Final = 0.75
 _RUN: Final = 16
 #: Columns whose values are sorted within the groups of their family, and columns close to another one.
 _GROUPED: Final = {f"att.{part}": "grp.start" for part in ("a", "b", "ref", "kind", "unit", "precision", "raw")}
-_BESIDE: Final = {"att.b": "att.a", "q.b": "q.a", "val.end": "val.start"}
+_RELATED: Final = {"att.b": "att.a", "q.b": "q.a", "val.end": "val.start"}
 
 
 def packed(columns: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, Form]]:
@@ -499,7 +499,7 @@ def packed(columns: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, Form]]:
     forms: dict[str, Form] = {}
     for name, column in columns.items():
         shorter = None
-        if name not in MAPPED and LEAST <= len(column) <= MOST and column.dtype.kind in "iu":
+        if name not in MAPPED and MIN_COLUMN <= len(column) <= MAX_COLUMN and column.dtype.kind in "iu":
             shorter = _derived(name, columns) or _short(name, column, columns)
         if shorter is None:
             arrays[name] = column
@@ -510,10 +510,10 @@ def packed(columns: Arrays) -> tuple[dict[str, NDArray[Any]], dict[str, Form]]:
     return arrays, forms
 
 
-Found = tuple[Form, dict[str, NDArray[Any]]]
+Decoded = tuple[Form, dict[str, NDArray[Any]]]
 
 
-def _derived(name: str, columns: Arrays) -> Found | None:
+def _derived(name: str, columns: Arrays) -> Decoded | None:
     """Return the form of a column that follows from others."""
     if name == "ent.name" and np.array_equal(columns[name], columns["ent.id"]):
         return {"form": "copy", "of": "ent.id"}, {}
@@ -521,13 +521,13 @@ def _derived(name: str, columns: Arrays) -> Found | None:
         same = np.array_equal(columns[name], _from_rows(name, len(columns[name]), columns))
         return ({"form": "rows"}, {}) if same else None
     if name == "st.row" and len(columns["ent.row"]):
-        differing = np.flatnonzero(columns[name] != _places(columns))
+        differing = np.flatnonzero(columns[name] != _subject_rows(columns))
         if 4 * len(differing) <= len(columns[name]):
             return {"form": "places"}, {"at": differing.astype(np.int32), "rows": columns[name][differing]}
     return None
 
 
-def _short(name: str, column: NDArray[Any], columns: Arrays) -> Found | None:
+def _short(name: str, column: NDArray[Any], columns: Arrays) -> Decoded | None:
     """Return the shortest form of a single column, if it is worth it."""
     changes = np.flatnonzero(column[1:] != column[:-1]) + 1
     if not len(changes):
@@ -539,18 +539,18 @@ def _short(name: str, column: NDArray[Any], columns: Arrays) -> Found | None:
     size_limit, usual = _WORTH * column.nbytes, -1 if (column[:1024] == -1).any() else 0
     is_rare = column != usual
     sparse = int(is_rare.sum()) * column.itemsize + len(column) // 8
-    beside = columns.get(_BESIDE.get(name, ""))
+    beside = columns.get(_RELATED.get(name, ""))
     if beside is not None or sparse > column.nbytes / 4:
         packed = pack(column, edges, beside)
         if packed.size < min(size_limit, sparse):
-            options = {} if beside is None else {"beside": _BESIDE[name]}
+            options = {} if beside is None else {"beside": _RELATED[name]}
             return {"form": "blocks", **options}, {"how": packed.how, "numbers": packed.numbers, "body": packed.body}
     if sparse < size_limit:
         return {"form": "sparse", "usual": usual}, {"where": np.packbits(is_rare), "values": column[is_rare]}
     return None
 
 
-def _places(columns: Arrays) -> NDArray[Any]:
+def _subject_rows(columns: Arrays) -> NDArray[Any]:
     """Return the row of each statement's subject."""
     rows = columns["ent.row"]
     return np.concatenate([rows[columns["rel.s"]], rows[columns["att.s"]]])
@@ -604,7 +604,7 @@ class PackedFile(ArrayFile):
         if kind == "rows":
             return _from_rows(name, length, _Columns(self))
         if kind == "places":
-            rows = _places(_Columns(self))
+            rows = _subject_rows(_Columns(self))
             rows[self._part(name, "at")] = self._part(name, "rows")
             return rows
         if kind == "runs":
@@ -651,16 +651,16 @@ SPARE: Final = 8
 #: The number of words compared by NumPy before Python sorts the texts that are still equal.
 _ROUNDS: Final = 8
 #: Checksums of longer texts (in bytes) are left to zlib.
-_LONGEST: Final = 64
+_MAX_CHECKSUM: Final = 64
 #: Up to this many texts, Python is faster.
-_FEW_BYTES: Final = 256
+_MAX_PYTHON: Final = 256
 #: Texts with a larger mean length in bytes are cut out one by one.
-MEAN: Final = 40
+MAX_MEAN_LENGTH: Final = 40
 #: The number of texts processed at once, so that they stay in the caches.
 _SOME_BYTES: Final = 1 << 15
 _WORD: Final = 8
 #: Masks of the first 0 to 8 bytes of a word, the first byte being the highest.
-_FIRST: Final = np.array([2**64 - (1 << 8 * (8 - size)) if size else 0 for size in range(9)], np.uint64)
+_BYTE_MASKS: Final = np.array([2**64 - (1 << 8 * (8 - size)) if size else 0 for size in range(9)], np.uint64)
 
 
 def _words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -672,7 +672,7 @@ def _words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]
 def _key(data: NDArray[np.uint8], begins: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return the next bytes of texts as numbers in their order; `left` is the number of bytes left (0 or less: none)."""
     words = _words(data, np.minimum(begins, len(data) - _WORD)).astype(np.uint64).byteswap()
-    words &= _FIRST.take(left, mode="clip")
+    words &= _BYTE_MASKS.take(left, mode="clip")
     return words
 
 
@@ -683,7 +683,7 @@ def sorted_texts(
     in arbitrary order.
     """
     count = len(begins)
-    if count <= _FEW_BYTES or (data[: len(data) - SPARE] == 0).any():
+    if count <= _MAX_PYTHON or (data[: len(data) - SPARE] == 0).any():
         # A text and the same text followed by a zero byte have equal words.
         return _by_python(data, begins, lengths, np.arange(count), np.ones(count, bool))
     key = _key(data, begins, lengths)
@@ -729,7 +729,7 @@ def _by_python(
     places = np.arange(len(order)) if places is None else places
     text_numbers = order[places]
     group = np.cumsum(fresh[places]).tolist() if len(places) < len(order) else [0] * len(order)
-    texts = [(key, text) for key, text in zip(group, _cut(data, begins[text_numbers], lengths[text_numbers]), strict=True)]
+    texts = [(key, text) for key, text in zip(group, _split_bytes(data, begins[text_numbers], lengths[text_numbers]), strict=True)]
     by_text = sorted(range(len(texts)), key=texts.__getitem__)
     order = order.copy()
     order[places] = text_numbers[by_text]
@@ -738,15 +738,15 @@ def _by_python(
     return order, fresh
 
 
-def _cut(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[bytes]:
+def _split_bytes(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[bytes]:
     all_bytes = data.tobytes()
     return [all_bytes[low:high] for low, high in zip(begins.tolist(), (begins + lengths).tolist(), strict=True)]
 
 
 def put_together(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Concatenate texts in the given order, followed by `SPARE` bytes."""
-    if lengths.sum() > MEAN * len(lengths):
-        return np.frombuffer(b"".join(_cut(data, begins, lengths)) + bytes(SPARE), np.uint8)
+    if lengths.sum() > MAX_MEAN_LENGTH * len(lengths):
+        return np.frombuffer(b"".join(_split_bytes(data, begins, lengths)) + bytes(SPARE), np.uint8)
     result = np.zeros(int(lengths.sum()) + SPARE, np.uint8)
     position = 0
     for first in range(0, len(begins), _SOME_BYTES):
@@ -781,10 +781,10 @@ def _tables() -> tuple[NDArray[np.uint32], ...]:
 
 def checksums(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the CRC-32 of each text, as `zlib.crc32`."""
-    if len(begins) <= _FEW_BYTES:
-        return np.array(list(map(zlib.crc32, _cut(data, begins, lengths))), np.uint32)
-    long = np.flatnonzero(lengths > _LONGEST)
-    longest = int(np.minimum(lengths, _LONGEST).max(initial=0))
+    if len(begins) <= _MAX_PYTHON:
+        return np.array(list(map(zlib.crc32, _split_bytes(data, begins, lengths))), np.uint32)
+    long = np.flatnonzero(lengths > _MAX_CHECKSUM)
+    longest = int(np.minimum(lengths, _MAX_CHECKSUM).max(initial=0))
     # Apart from its initial and final value, a CRC is linear, and leading zeros do not matter: so all
     # texts are padded in front to one length, and the contribution of their length is added.
     crcs = np.array([zlib.crc32(bytes(size)) for size in range(longest + 1)], np.uint32).take(lengths, mode="clip")
@@ -798,14 +798,14 @@ def checksums(data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArr
             # Bytes before the text are zeroed; before the first texts there may be none to read.
             position = end - _WORD * (words_left + 1)
             words = _words(data, np.maximum(position, 0)) << (np.maximum(-position, 0) * 8).clip(0, 63).astype(np.uint64)
-            words &= _FIRST.take(size - _WORD * words_left, mode="clip")
+            words &= _BYTE_MASKS.take(size - _WORD * words_left, mode="clip")
             words ^= state
             pairs = words.astype("<u8", copy=False).view("<u2").reshape(-1, 4)
             low = tables[1][pairs[:, 2]] ^ tables[0][pairs[:, 3]]
             state = (tables[3][pairs[:, 0]] ^ tables[2][pairs[:, 1]] ^ low).astype(np.uint64)
         crcs[chunk] ^= state.astype(np.uint32)
     if len(long):
-        crcs[long] = list(map(zlib.crc32, _cut(data, begins[long], lengths[long])))
+        crcs[long] = list(map(zlib.crc32, _split_bytes(data, begins[long], lengths[long])))
     return crcs
 
 
@@ -836,7 +836,7 @@ def bytes_of(texts: list[str]) -> tuple[bytes, NDArray[Any]]:
 
 
 #: Up to this many texts, their offsets are looked up one by one.
-_FEW: Final = 8
+_MAX_SINGLE: Final = 8
 _SURROGATE: Final = re.compile("[\ud800-\udfff]").search
 #: The number of texts that are read between two checks of the deadline.
 _SOME: Final = 1 << 15
@@ -919,7 +919,7 @@ class Pool:
     def take(self, numbers: NDArray[Any]) -> list[str]:
         """Return the texts with these numbers."""
         data, begin = self._bytes, self._begin
-        if len(numbers) <= _FEW:
+        if len(numbers) <= _MAX_SINGLE:
             offsets = self._offsets
             if self._blocks:
                 for number in numbers.tolist():

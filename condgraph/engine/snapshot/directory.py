@@ -76,21 +76,21 @@ def remove_files(folder: Path, names: re.Pattern[str]) -> None:
 
 FORMAT_VERSION: Final = 3
 #: Versions that can be read. In version 2 no column is compressed.
-_READ: Final = (2, FORMAT_VERSION)
+_READABLE: Final = (2, FORMAT_VERSION)
 #: The file of questions with their programs, which a graph keeps through all generations.
 DEMONSTRATIONS: Final = "demonstrations.jsonl"
 _MANIFEST: Final = "manifest.json"
 _COLUMNS: Final = "columns"
 _LOCK: Final = "lock"
 #: How often the creation of a directory that vanishes at once is repeated.
-_MOST_MISSING: Final = 1_000
+_MAX_RETRIES: Final = 1_000
 _VECTORS: Final = "vectors"
 _DIRECTORY_GENERATION: Final = re.compile(r"g(\d{6,})")
 _HEAD: Final = re.compile(rb"condgraph (\d{1,9}) ([0-9a-f]{8})")
 #: How often opening is repeated because a load has replaced the generation.
 _TRIES: Final = 50
 #: The longest name of a directory on common file systems.
-_LONGEST_NAME: Final = 255
+_MAX_NAME_BYTES: Final = 255
 
 
 def graph_directory(store: Path, graph: str) -> Path:
@@ -101,8 +101,8 @@ def graph_directory(store: Path, graph: str) -> Path:
         folder = quote(graph, safe="").replace(".", "%2E")
     except UnicodeEncodeError:
         raise errors.OptionError(f"the name of a graph is text, not {graph!r}") from None
-    if len(folder) > _LONGEST_NAME:
-        raise errors.OptionError(f"the name of a graph has at most {_LONGEST_NAME} characters once quoted, not {len(folder)}")
+    if len(folder) > _MAX_NAME_BYTES:
+        raise errors.OptionError(f"the name of a graph has at most {_MAX_NAME_BYTES} characters once quoted, not {len(folder)}")
     return store / folder
 
 
@@ -174,9 +174,9 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
     if match is None or int(match[2], 16) != zlib.crc32(body):
         raise errors.StoreDamagedError(f"{path} is not what was written", hint=LOST)
     version = int(match[1])
-    if version not in _READ:
+    if version not in _READABLE:
         raise errors.StoreVersionError(
-            f"{path} has format {version}, this version reads {_READ[0]} to {_READ[-1]}",
+            f"{path} has format {version}, this version reads {_READABLE[0]} to {_READABLE[-1]}",
             hint="export it with the version that wrote it (condgraph export -d STORE -o FILE.jsonl), and load the export",
         )
     manifest: dict[str, Any] = json.loads(body)
@@ -337,7 +337,7 @@ def _locked(directory: Path, until: float) -> int:
             # The graph was deleted with its directory in the meantime; or the directory cannot be created, for example in a
             # working directory that was removed.
             missing += 1
-            if missing > _MOST_MISSING:
+            if missing > _MAX_RETRIES:
                 raise
             continue
         try:

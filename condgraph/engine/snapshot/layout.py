@@ -21,7 +21,7 @@ from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_S
 
 
 #: The largest number of transitive memberships, absolute and as a multiple of the stated ones.
-MOST: Final = 1 << 28
+MAX_MEMBERSHIPS: Final = 1 << 28
 _TIMES: Final = 300
 
 
@@ -87,7 +87,7 @@ def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         children.setdefault(parent, []).append(child)
     none = members[:0]
     members_of: dict[int, NDArray[Any]] = {}
-    limit, total = max(MOST, _TIMES * len(members)), 0
+    limit, total = max(MAX_MEMBERSHIPS, _TIMES * len(members)), 0
     for component in components(children, concepts.tolist()):
         # Concepts with the same members share one array, so that a long chain takes little memory.
         parts = {id(part): part for item in component if (part := direct.get(item)) is not None}
@@ -98,13 +98,13 @@ def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
             union = different(np.concatenate([*parts.values()]))
             total += len(union)
             if total > limit:
-                raise _too_many(total, members)
+                raise _too_many_members(total, members)
         members_of |= dict.fromkeys(component, union)
     items = [members_of[concept] for concept in concepts.tolist()]
     offsets = np.zeros(len(concepts) + 1, np.int64)
     np.cumsum([len(item) for item in items], out=offsets[1:])
     if offsets[-1] > limit:
-        raise _too_many(int(offsets[-1]), members)
+        raise _too_many_members(int(offsets[-1]), members)
     return {
         "con.entity": concepts,
         "con.offsets": offsets,
@@ -112,7 +112,7 @@ def closed_members(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _too_many(count: int, members: NDArray[Any]) -> LoadError:
+def _too_many_members(count: int, members: NDArray[Any]) -> LoadError:
     return LoadError(
         f"through subclasses the concepts have more than {count:,} members together, of {len(members):,} that are stated",
         hint="such a hierarchy is deeper than any that people make",
@@ -270,7 +270,7 @@ def lay_schema(columns: Columns, relations: Columns, attributes: Columns) -> Non
     sources = np.concatenate([columns["st.src"], columns["prov.src"]]).astype(np.int64)
     owners = np.concatenate([predicates, predicates[columns["prov.stmt"]]])
     width = max(len(columns["src.name"]), 1)
-    pairs, counts = _counted(owners.astype(np.int64) * width + sources)
+    pairs, counts = _distinct_counts(owners.astype(np.int64) * width + sources)
     columns["sch.s.pred"], columns["sch.s.src"] = (pairs // width).astype(I32), (pairs % width).astype(I32)
     columns["sch.s.count"] = counts
     if width > 1:
@@ -285,7 +285,7 @@ def lay_schema(columns: Columns, relations: Columns, attributes: Columns) -> Non
         columns["bysrc.items"], columns["bysrc.offsets"] = statements, offsets_of(sources, width)
 
 
-def _counted(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct_counts(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct ones of non-negative numbers, sorted, and the count of each."""
     maximum = int(numbers.max(initial=0))
     if maximum <= len(numbers):
@@ -522,12 +522,12 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     qualifiers, fingerprint = distinct_qualifiers(qualifiers, total)
     number = np.full(total, -1, I32)
     first_r = join_equal(relations, ("p", "s", "o"), fingerprint, number, 0)
-    kept_r = _taken(relations, first_r)
+    kept_r = _take(relations, first_r)
     attributes["value"] = sortable(attributes["kind"], attributes["a"], attributes["ref"])
     order = ("p", "kind", "unit", "value", "b", "ref", "precision", "s")
     first_a = join_equal(attributes, order, fingerprint, number, len(first_r))
     del attributes["value"]
-    kept_a = _taken(attributes, first_a)
+    kept_a = _take(attributes, first_a)
     lay_provenance(builder, columns, relations, attributes, kept_r, kept_a, number)
     del relations, attributes
 
@@ -550,7 +550,7 @@ def lay_out(builder: Builder) -> tuple[Columns, dict[str, Any]]:
     return columns, counts_of(columns)
 
 
-def _taken(family: Columns, places: NDArray[np.int64]) -> Columns:
+def _take(family: Columns, places: NDArray[np.int64]) -> Columns:
     """Return some statements by position; constant columns are filled instead of looked up."""
     result = {}
     for name, column in family.items():

@@ -33,7 +33,7 @@ from condgraph.engine.values import Kind
 
 
 #: Access to more than 1/32 of a column computes all of it.
-_PART: Final = 32
+_MIN_SHARE: Final = 32
 
 
 class PartialArray(NDArrayOperatorsMixin):
@@ -67,7 +67,7 @@ class PartialArray(NDArrayOperatorsMixin):
     def take(self, places: Any, **options: Any) -> NDArray[Any]:
         """Return the numbers at some positions."""
         places = np.asarray(places)
-        if options or places.ndim != 1 or _PART * len(places) > self._length:
+        if options or places.ndim != 1 or _MIN_SHARE * len(places) > self._length:
             return np.asarray(self._whole().take(places, **options))
         return self._some(np.where(places < 0, places + self._length, places))
 
@@ -75,7 +75,7 @@ class PartialArray(NDArrayOperatorsMixin):
         if isinstance(at, slice):
             first, last, step = at.indices(self._length)
             count = max(last - first, 0)
-            if step != 1 or _PART * count <= self._length:
+            if step != 1 or _MIN_SHARE * count <= self._length:
                 return self._some(np.arange(first, last, step))
             return PartialArray(lambda places: self._some(places + first), lambda: self._whole()[at], count, plain=self._plain)
         if isinstance(at, (list, np.ndarray)) and np.ndim(at) == 1 and np.asarray(at).dtype != bool and len(at):
@@ -120,7 +120,7 @@ _BITS: Final = 8
 _MIXED: Final = np.iinfo(I32).min
 _SOME: Final = 1 << 16
 #: Shorter columns are always computed as a whole.
-_FEW: Final = 1 << 14
+_MIN_PARTIAL: Final = 1 << 14
 Array = NDArray[Any]
 
 
@@ -134,8 +134,8 @@ class Space:
     """
 
     def __init__(self, size: int, dropped: Iterable[int] = (), at: Iterable[int] = ()) -> None:
-        self._without, self.before = sorted(dropped), list(at)
-        self._dropped, self._at = np.array(self._without, np.int64), np.array(self.before, np.int64)
+        self._dropped_items, self.before = sorted(dropped), list(at)
+        self._dropped, self._at = np.array(self._dropped_items, np.int64), np.array(self.before, np.int64)
         self.size = size - len(self._dropped) + len(self._at)
         self._places = self._at - self._dropped.searchsorted(self._at)
         #: The numbers of the inserted items.
@@ -173,14 +173,14 @@ class Space:
 
     def one(self, number: int) -> int:
         """Return the new number for a single number."""
-        return number - bisect_left(self._without, number) + bisect_right(self.before, number) if number >= 0 else -1
+        return number - bisect_left(self._dropped_items, number) + bisect_right(self.before, number) if number >= 0 else -1
 
     def order(self, number: int) -> tuple[int, int]:
         """Return a sort key in the order of the first snapshot, comparable with `_order` of new numbers: dropped
         numbers sort between their neighbours.
         """
-        index = bisect_left(self._without, number)
-        dropped = index < len(self._without) and self._without[index] == number
+        index = bisect_left(self._dropped_items, number)
+        dropped = index < len(self._dropped_items) and self._dropped_items[index] == number
         return 2 * self.one(number) + (not dropped), number if dropped else 0
 
     def old(self, numbers: Array) -> Array:
@@ -314,7 +314,7 @@ class PartlyMerged(MergedArrays):
     def get(self, name: str) -> Any:
         """Return a column, or a `PartialArray` in its place."""
         maker = self._makers.get(name)
-        if maker is None or maker.some is None or name in self._arrays or maker.length < _FEW:
+        if maker is None or maker.some is None or name in self._arrays or maker.length < _MIN_PARTIAL:
             return super().get(name)
         return PartialArray(maker.some, lambda: self.merged.get(name), maker.length)
 
@@ -374,12 +374,12 @@ class _Merge:
         """Collect the removed statements as rows."""
         b, split = self.b, self.b.relations
         removed = self.removed
-        self.gone_r, self.gone_a = removed[removed < split], removed[removed >= split] - split
-        self.gone_p = b.predicates(removed.astype(I32)).astype(np.int64)
-        self.gone_s = b.subjects(removed.astype(I32)).astype(np.int64)
-        self.gone_o = self.get("rel.o").take(self.gone_r).astype(np.int64)
+        self.gone_rels, self.gone_atts = removed[removed < split], removed[removed >= split] - split
+        self.gone_predicates = b.predicates(removed.astype(I32)).astype(np.int64)
+        self.gone_subjects = b.subjects(removed.astype(I32)).astype(np.int64)
+        self.gone_objects = self.get("rel.o").take(self.gone_rels).astype(np.int64)
         offsets = self.get("q.offsets")
-        self.gone_q = (
+        self.gone_quals = (
             ranges(offsets.take(removed).astype(np.int64), offsets[1:].take(removed).astype(np.int64)) if len(offsets) else _NO
         )
         count = 0 if self.d is None else self.d.relations
@@ -429,7 +429,7 @@ class _Merge:
     def _unused(self, entities: list[int]) -> set[int]:
         """Return the entities that only removed statements of the first snapshot refer to."""
         b = self.b
-        ends = Counter(self.gone_s.tolist()) + Counter(self.gone_o.tolist())
+        ends = Counter(self.gone_subjects.tolist()) + Counter(self.gone_objects.tolist())
         result = set()
         for entity in entities:
             number = np.array([entity])
@@ -446,7 +446,7 @@ class _Merge:
 
     def _never_used(self, entities: list[int]) -> set[int]:
         """Return the entities that nothing in the first snapshot refers to, not even removed statements."""
-        in_removed = {*self.gone_s.tolist(), *self.gone_o.tolist(), *self.get("q.ref")[self.gone_q].tolist()}
+        in_removed = {*self.gone_subjects.tolist(), *self.gone_objects.tolist(), *self.get("q.ref")[self.gone_quals].tolist()}
         return self._unused([entity for entity in entities if entity not in in_removed])
 
     def _declared(self, entity: int) -> bool:
@@ -459,8 +459,8 @@ class _Merge:
         return not plain or int(b.entity_kind[entity]) != EntityKind.ENTITY
 
     def _orphans(self, used: set[int]) -> list[int]:
-        refs = self.get("q.ref")[self.gone_q][self.get("q.kind")[self.gone_q] == Kind.ENTITY]
-        candidates = {*self.gone_s.tolist(), *self.gone_o.tolist(), *refs.tolist()} - used
+        refs = self.get("q.ref")[self.gone_quals][self.get("q.kind")[self.gone_quals] == Kind.ENTITY]
+        candidates = {*self.gone_subjects.tolist(), *self.gone_objects.tolist(), *refs.tolist()} - used
         candidates = {entity for entity in candidates if not self._declared(entity)}
         return sorted(self._unused(sorted(candidates)))
 
@@ -474,8 +474,8 @@ class _Merge:
         left = np.zeros(b.predicate_count, np.int64)
         for offsets in ("rel.offsets", "att.offsets", "qkey.offsets"):
             left += np.diff(self.get(offsets))
-        np.subtract.at(left, self.gone_p, 1)
-        np.subtract.at(left, self.get("q.key")[self.gone_q], 1)
+        np.subtract.at(left, self.gone_predicates, 1)
+        np.subtract.at(left, self.get("q.key")[self.gone_quals], 1)
         used = {number for number in known if number >= 0}
         dropped = [number for number in np.flatnonzero(left == 0).tolist() if number not in used]
         self.pred = Space(b.predicate_count, dropped, at)
@@ -535,14 +535,14 @@ class _Merge:
             places.append(b.relations + bisect_right(range(high), own, low, high, key=cell))
         self.at = places
         self.stmt = Space(b.statements, self.removed, places)
-        self.rel = Space(b.relations, self.gone_r, places[: self.d_r])
-        self.att = Space(b.statements - b.relations, self.gone_a, [at - b.relations for at in places[self.d_r :]])
+        self.rel = Space(b.relations, self.gone_rels, places[: self.d_r])
+        self.att = Space(b.statements - b.relations, self.gone_atts, [at - b.relations for at in places[self.d_r :]])
 
     def _qualifiers(self) -> None:
         b, offsets = self.b, self.get("q.offsets")
         owners = self.of("q.owner").tolist()
         at = [int(offsets[self.at[owner]]) if len(offsets) else 0 for owner in owners]
-        self.q = Space(len(self.get("q.owner")), self.gone_q, at)
+        self.q = Space(len(self.get("q.owner")), self.gone_quals, at)
         self.q_at = at
         self.q_d = self._values("q", self.of, True)
         # By key, type, unit and value.
@@ -558,7 +558,7 @@ class _Merge:
         items, starts = b.arrays.view("qkey.items"), b.arrays.view("qkey.offsets")
         keys = self.get("q.key")
         gone = []
-        for one in self.gone_q.tolist():
+        for one in self.gone_quals.tolist():
             low, high = starts[keys[one]], starts[keys[one] + 1]
             gone.append(bisect_left(items, cell(one), low, high, key=cell))
             if items[gone[-1]] != one:
@@ -693,24 +693,25 @@ class _Merge:
 
     def _offsets(self, makers: dict[str, Maker]) -> None:
         """Compute the offsets of columns that are sorted by another number."""
-        get, split, many = self.get, len(self.gone_r), self.d_r
+        get, split, many = self.get, len(self.gone_rels), self.d_r
         p, s, o = (
             new[numbers] if len(numbers) else _NO
             for new, numbers in ((self.pred_d, self.d_p), (self.ent_d, self.d_s), (self.ent_d, self.of("rel.o")))
         )
-        keys, owners, added_owners = get("q.key")[self.gone_q], get("q.owner")[self.gone_q], self.stmt.further[self.of("q.owner")]
+        keys, owners = get("q.key")[self.gone_quals], get("q.owner")[self.gone_quals]
+        added_owners = self.stmt.further[self.of("q.owner")]
         for name, removed, added, space in (
-            ("rel", self.gone_p[:split], p[:many], self.pred),
-            ("att", self.gone_p[split:], p[many:], self.pred),
+            ("rel", self.gone_predicates[:split], p[:many], self.pred),
+            ("att", self.gone_predicates[split:], p[many:], self.pred),
             ("qkey", keys, self.qkey_d, self.pred),
-            ("out", self.gone_s, s, self.ent),
-            ("in", self.gone_o, o, self.ent),
+            ("out", self.gone_subjects, s, self.ent),
+            ("in", self.gone_objects, o, self.ent),
             ("q", owners, added_owners, self.stmt),
         ):
             if name != "q" or self.q.size:
-                self._counted(makers, f"{name}.offsets", np.sort(removed), np.sort(added), space)
+                self._make_offsets(makers, f"{name}.offsets", np.sort(removed), np.sort(added), space)
 
-    def _counted(self, makers: dict[str, Maker], name: str, gone: Array, more: Array, space: Space) -> None:
+    def _make_offsets(self, makers: dict[str, Maker], name: str, gone: Array, more: Array, space: Space) -> None:
         """Compute the offsets of a merged column, given the numbers of its removed rows (old) and added rows (new)."""
 
         def some(places: Array | None) -> Array:
@@ -727,8 +728,8 @@ class _Merge:
         """Compute statements by subject, and relations by object."""
         b = self.b
         for name, gone, owners, mine, ends in (
-            ("out", self.removed, self.gone_s, range(len(self.at)), self.d_s),
-            ("in", self.gone_r, self.gone_o, range(self.d_r), self.of("rel.o")),
+            ("out", self.removed, self.gone_subjects, range(len(self.at)), self.d_s),
+            ("in", self.gone_rels, self.gone_objects, range(self.d_r), self.of("rel.o")),
         ):
             items, offsets = b.arrays.view(f"{name}.items"), b.arrays.view(f"{name}.offsets")
             drop = [
@@ -751,11 +752,11 @@ class _Merge:
 
     def _groups(self, makers: dict[str, Maker]) -> None:
         """Compute runs of one predicate (or key), type and unit."""
-        get, split, many = self.get, len(self.gone_r), self.d_r
+        get, split, many = self.get, len(self.gone_rels), self.d_r
         p = self.pred_d[self.d_p[many:]] if len(self.d_p) else _NO
         for prefix, mark, family, removed, keys, added, cells in (
-            ("grp", "pred", "att", self.gone_a, self.gone_p[split:], p, self.att_d),
-            ("qgrp", "key", "q", self.gone_q, get("q.key")[self.gone_q], self.qkey_d, self.q_d),
+            ("grp", "pred", "att", self.gone_atts, self.gone_predicates[split:], p, self.att_d),
+            ("qgrp", "key", "q", self.gone_quals, get("q.key")[self.gone_quals], self.qkey_d, self.q_d),
         ):
             firsts = [get(f"{prefix}.{part}").tolist() for part in (mark, "kind", "unit")]
             old_counts = Counter(dict(zip(zip(*firsts, strict=True), np.diff(get(f"{prefix}.start")).tolist(), strict=True)))
@@ -813,9 +814,9 @@ class _Merge:
         parts = ("pred", "key", "kind", "unit")
         firsts = [get(f"sch.q.{part}").tolist() for part in parts]
         old_counts = Counter(dict(zip(zip(*firsts, strict=True), get("sch.q.count").tolist(), strict=True)))
-        removed = self.gone_q
+        removed = self.gone_quals
         positions = self.removed.searchsorted(get("q.owner")[removed])
-        columns = [self.gone_p[positions], *(get(f"q.{part}")[removed] for part in parts[1:])]
+        columns = [self.gone_predicates[positions], *(get(f"q.{part}")[removed] for part in parts[1:])]
         old_counts.subtract(zip(*(column.tolist() for column in columns), strict=True))
         counts = _renumbered(old_counts, (self.pred.one, self.pred.one, int, self.text.one))
         p = self.pred_d[self.d_p] if len(self.d_p) else _NO
@@ -829,9 +830,9 @@ class _Merge:
 
         firsts = [get("sch.s.pred").tolist(), get("sch.s.src").tolist()]
         old_counts = Counter(dict(zip(zip(*firsts, strict=True), get("sch.s.count").tolist(), strict=True)))
-        old_counts.subtract(zip(self.gone_p.tolist(), self.b.source[self.removed].tolist(), strict=True))
+        old_counts.subtract(zip(self.gone_predicates.tolist(), self.b.source[self.removed].tolist(), strict=True))
         positions = self.removed.searchsorted(get("prov.stmt")[places])
-        old_counts.subtract(zip(self.gone_p[positions].tolist(), get("prov.src")[places].tolist(), strict=True))
+        old_counts.subtract(zip(self.gone_predicates[positions].tolist(), get("prov.src")[places].tolist(), strict=True))
         pairs = _renumbered(old_counts, (self.pred.one, int))
         pairs.update((predicate, source) for predicate in p.tolist())
         source_rows = sorted(key for key, count in pairs.items() if count)
@@ -863,18 +864,18 @@ class _Merge:
 
     def _counts(self, sources: int) -> dict[str, int]:
         counts = dict(self.b.counts)
-        kinds, split = self.b.entity_kind, len(self.gone_r)
+        kinds, split = self.b.entity_kind, len(self.gone_rels)
         counts["entities"] += len(self.fresh) - len(self.dropped)
         counts["relations"], counts["attributes"] = self.rel.size, self.att.size
         counts["qualifiers"], counts["predicates"], counts["sources"] = self.q.size, self.pred.size, sources
         concept = [bool(number >= 0 and kinds[number] == EntityKind.CONCEPT) for number in self.known]
         for name, removed, added in (
-            ("concept_subjects", self.gone_s[:split], self.d_s[: self.d_r]),
-            ("concept_objects", self.gone_o, self.of("rel.o")),
-            ("concept_attributes", self.gone_s[split:], self.d_s[self.d_r :]),
+            ("concept_subjects", self.gone_subjects[:split], self.d_s[: self.d_r]),
+            ("concept_objects", self.gone_objects, self.of("rel.o")),
+            ("concept_attributes", self.gone_subjects[split:], self.d_s[self.d_r :]),
         ):
             counts[name] += sum(concept[number] for number in added.tolist()) - int((kinds[removed] == EntityKind.CONCEPT).sum())
-        for family, removed in (("att", self.gone_a), ("q", self.gone_q)):
+        for family, removed in (("att", self.gone_atts), ("q", self.gone_quals)):
             for read, rows in ((self.of, slice(None)), (self.get, removed)):
                 count = int(((read(f"{family}.kind")[rows] == Kind.QUANTITY) & (read(f"{family}.ref")[rows] >= 0)).sum())
                 counts["inexact"] += count if read == self.of else -count

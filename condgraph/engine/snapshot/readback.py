@@ -59,7 +59,7 @@ def without_sources(
     get = snapshot.arrays.get
     relations, statements = snapshot.relations, snapshot.statements
     remains = ~np.isin(np.arange(len(get("src.name"))), list(gone))
-    source, row, raw, further = _places(snapshot, remains)
+    source, row, raw, further = _locations(snapshot, remains)
     is_kept = source >= 0
     if stays is not None:
         is_kept &= stays
@@ -96,7 +96,7 @@ def without_sources(
     return _renumbered(snapshot, result)
 
 
-def _places(snapshot: Snapshot, left: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], list[NDArray[Any]]]:
+def _locations(snapshot: Snapshot, left: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], list[NDArray[Any]]]:
     """Return the first location of every statement among the remaining sources (source -1: none), its raw text, and
     the further locations.
     """
@@ -205,10 +205,10 @@ def statements(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[Statement
     first.
     """
     for start in range(0, len(numbers), _TOGETHER):
-        yield from _read_together(snapshot, numbers[start : start + _TOGETHER])
+        yield from _read_statements(snapshot, numbers[start : start + _TOGETHER])
 
 
-def _read_together(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[Statement, tuple[tuple[int, int], ...]]]:
+def _read_statements(snapshot: Snapshot, numbers: Numbers) -> Iterator[tuple[Statement, tuple[tuple[int, int], ...]]]:
     get, texts = snapshot.arrays.get, snapshot.texts
     split = snapshot.split(numbers)
     subjects = texts.take(snapshot.entity_id.take(snapshot.subjects(numbers)))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Numbers = NDArray[np.int32]
 NONE: Final = np.empty(0, np.int32)
 #: The number of names of entities that are cached.
-_MOST_NAMES: Final = 65_536
+_MAX_CACHED_NAMES: Final = 65_536
 
 
 def make_room(cache: dict[Any, Any]) -> None:
@@ -44,7 +44,7 @@ def make_room(cache: dict[Any, Any]) -> None:
 
 
 #: The size in bytes of the cached ends of predicates.
-_MOST_ENDS: Final = 64_000_000
+_MAX_ENDS_BYTES: Final = 64_000_000
 
 
 class Snapshot:
@@ -60,7 +60,7 @@ class Snapshot:
         self._names: dict[str, Numbers] = {}
         self._concept_names: dict[str, tuple[int, ...]] = {}
         self._predicate_numbers: dict[str, int] = {}
-        self._known_names: dict[int, str] = {}
+        self._name_cache: dict[int, str] = {}
         self._differ: bool | None = None
         self.about = about or {}
         self.counts: dict[str, int] = self.about.get("counts", {})
@@ -78,7 +78,7 @@ class Snapshot:
         #: Whether some number is not exactly its float.
         self.inexact = self.counts.get("inexact", 0) > 0
         self._masks: dict[tuple[int, ...], NDArray[np.bool_]] = {}
-        self._kept_sets: dict[int, tuple[int, ...]] = {}
+        self._set_cache: dict[int, tuple[int, ...]] = {}
         self._members: dict[tuple[int, ...], Numbers] = {}
         self._everything: dict[tuple[int, ...], Numbers] = {}
         self._groups: dict[tuple[int, int], list[tuple[Kind, str, int, int]]] = {}
@@ -167,15 +167,15 @@ class Snapshot:
 
     def names_of(self, numbers: list[int]) -> list[str]:
         """Return the names of some entities; recent ones are cached."""
-        cache = self._known_names
+        cache = self._name_cache
         try:
             return [cache[number] for number in numbers]
         except KeyError:
             result = self.texts.take(self.entity_name[numbers])
-            if len(cache) + len(result) > _MOST_NAMES:
-                self._known_names = {}
-            if len(result) <= _MOST_NAMES:
-                self._known_names.update(zip(numbers, result, strict=True))
+            if len(cache) + len(result) > _MAX_CACHED_NAMES:
+                self._name_cache = {}
+            if len(result) <= _MAX_CACHED_NAMES:
+                self._name_cache.update(zip(numbers, result, strict=True))
             return result
 
     @property
@@ -299,12 +299,12 @@ class Snapshot:
                     parts.append(items[self._con_offsets[position] : self._con_offsets[position + 1]])
             result = parts[0] if len(parts) == 1 else different(np.concatenate(parts)) if parts else NONE
             self._members[concepts] = result
-            self._kept_sets[id(result)] = concepts
+            self._set_cache[id(result)] = concepts
         return result
 
     def mask_of(self, numbers: Numbers) -> NDArray[np.bool_] | None:
         """Return the mask of a set that `members` cached, by identity; None for other sets."""
-        concepts = self._kept_sets.get(id(numbers))
+        concepts = self._set_cache.get(id(numbers))
         return None if concepts is None else self.member_mask(concepts)
 
     def member_mask(self, concepts: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -343,7 +343,7 @@ class Snapshot:
         result = self._ends.get((predicates, backward))
         if result is None:
             runs = self.runs(predicates, True, False)
-            if 4 * (self.entities + sum(high - low for low, high in runs)) > _MOST_ENDS // 4:
+            if 4 * (self.entities + sum(high - low for low, high in runs)) > _MAX_ENDS_BYTES // 4:
                 return None
             near = np.concatenate([self.relation_subject[low:high] for low, high in runs] or [NONE])
             far = np.concatenate([self.relation_object[low:high] for low, high in runs] or [NONE])
@@ -355,7 +355,7 @@ class Snapshot:
             result = offsets, (pairs & 0xFFFFFFFF).astype(np.int32)
             while (
                 self._ends
-                and sum(starts.nbytes + entries.nbytes for starts, entries in [*self._ends.values(), result]) > _MOST_ENDS
+                and sum(starts.nbytes + entries.nbytes for starts, entries in [*self._ends.values(), result]) > _MAX_ENDS_BYTES
             ):
                 self._ends.pop(next(iter(self._ends)), None)
             self._ends[predicates, backward] = result

@@ -24,7 +24,7 @@ Part = dict[str, NDArray[Any]]
 #: The number of rows that are read from a sorted file at once.
 ROWS: Final = 1 << 17
 #: The memory of the process before it reads anything, in bytes.
-AT_REST: Final = 200 << 20
+IDLE_MEMORY: Final = 200 << 20
 
 
 def binary(data: Any, lengths: NDArray[Any]) -> pa.Array:
@@ -99,7 +99,7 @@ class SpilledFiles:
         folder.mkdir(exist_ok=True)
         self._open: dict[str, SpilledTable | SpilledColumn] = {}
         self._database = duckdb.connect(
-            config={"memory_limit": f"{(memory - AT_REST) // 2 >> 20}MiB", "temp_directory": str(folder), "threads": 2}
+            config={"memory_limit": f"{(memory - IDLE_MEMORY) // 2 >> 20}MiB", "temp_directory": str(folder), "threads": 2}
         )
         self._sorted = 0
         self._numbers = count()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from condgraph.engine.facts import LazyTexts
 from condgraph.engine.reading.numbers import CODES
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR
-from condgraph.engine.snapshot.container import MEAN, SPARE, sorted_texts
+from condgraph.engine.snapshot.container import MAX_MEAN_LENGTH, SPARE, sorted_texts
 
 #: The most digits of a number that fits in a float and in 64 bits.
 _DIGITS: Final = 15
@@ -210,7 +210,7 @@ class Fields(LazyTexts):
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
-        return sorted_texts(*self.utf8()) if self.lengths.sum() <= MEAN * len(self) else None
+        return sorted_texts(*self.utf8()) if self.lengths.sum() <= MAX_MEAN_LENGTH * len(self) else None
 
     @cached_property
     def distinct(self) -> int:

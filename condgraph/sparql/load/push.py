@@ -22,7 +22,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from condgraph.edits import RemoteEdit, joined
-from condgraph.engine.bounds import LEAST
+from condgraph.engine.bounds import MIN_TIMEOUT
 from condgraph.engine.changes import Change, OnWritten, OvertakenError
 from condgraph.engine.errors import DeadlineError, LoadError, ParseError, StoreBusyError, StoreDamagedError, StoreError
 from condgraph.engine.facts import Source
@@ -407,7 +407,7 @@ class Loader:
         while True:
             try:
                 # With a `wait`, a silent server takes no longer than that.
-                patience = max(until - time.monotonic(), LEAST) if wait else None
+                patience = max(until - time.monotonic(), MIN_TIMEOUT) if wait else None
                 return self._push(snapshot, owner, patience, by_update, change, on_progress)
             except OvertakenError:
                 raise

@@ -11,7 +11,7 @@ import numpy as np
 
 from condgraph.engine.facts import Ref
 from condgraph.engine.identity import statement_ids
-from condgraph.engine.iris import LONGEST, PRED, RDF, RDFS, VALUE, XSD, encode, value_name
+from condgraph.engine.iris import MAX_NAME, PRED, RDF, RDFS, VALUE, XSD, encode, value_name
 from condgraph.engine.snapshot.build import texts_of
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.readback import further_sources, place_raws
@@ -283,12 +283,12 @@ def counts(snapshot: Snapshot) -> dict[str, int]:
     raws = get("att.raw")
     # A character takes between one and twelve bytes. A number and its unit share a name, so half the
     # length counts as long for them.
-    encoded = (encode(text) for text in snapshot.texts.take(snapshot.texts.longer(LONGEST // 24)))
+    encoded = (encode(text) for text in snapshot.texts.take(snapshot.texts.longer(MAX_NAME // 24)))
     return {
         **snapshot.counts,
         "raws": int((raws >= 0).sum()) if len(raws) else 0,
         "validities": len(get("val.stmt")),
-        "long": sum(1 for text in encoded if len(text) * 2 + 8 > LONGEST),
+        "long": sum(1 for text in encoded if len(text) * 2 + 8 > MAX_NAME),
     }
 
 

@@ -107,7 +107,7 @@ class EndpointSchema(StoredSchema):
         """Return the types and units of a qualifier's values; which predicates have it is unknown."""
         return super().qualifier_kinds(key) if predicate is None or predicate in self._of else {}
 
-    def _read_alone(self, key: str, qualifier: bool) -> bool:
+    def _is_read_alone(self, key: str, qualifier: bool) -> bool:
         """Tell whether each value is read on its own. See `StoredSchema._read_alone`.
 
         That is also true of a literal's language and datatype, of a triple's named graph, and, in a Wikibase, whose
@@ -198,7 +198,7 @@ class EndpointAnswer(ExplainedAnswer):
     @kept
     def evidence(self) -> EvidenceList:
         """The evidence of the answer, by one more query."""
-        return EvidenceList(trace_back(self._whole, self.plan), self.plan, self._counted)
+        return EvidenceList(trace_back(self._whole, self.plan), self.plan, self._count_results)
 
     def evidence_of(self, row: int) -> EvidenceList:
         """Return the evidence of one row of a table."""
@@ -209,7 +209,7 @@ class EndpointAnswer(ExplainedAnswer):
         with within(timeout):
             self._whole  # noqa: B018 - it is kept
 
-    def _counted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+    def _count_results(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
         return [len(self._whole.outcome(node)) for node in nodes]  # type: ignore[arg-type]
 
     def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:

@@ -76,7 +76,7 @@ class Table(Tabular):
         """Return the first rows and warnings as HTML, for notebooks."""
         if self.truth is not None:
             return html.page(shown(self.truth), warnings=self.warnings)
-        rows = [["" if cell is None else shown(cell) for cell in row] for row in self.rows[: html.MOST_ROWS]]
+        rows = [["" if cell is None else shown(cell) for cell in row] for row in self.rows[: html.MAX_ROWS]]
         below = html.table("rows", self.columns, rows, len(self.rows) - len(rows))
         return html.page(f"Table of {len(self.rows):,} rows", [below], warnings=self.warnings)
 

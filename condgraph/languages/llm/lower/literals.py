@@ -15,7 +15,7 @@ from condgraph.engine import values
 from condgraph.engine.algebra import Compare, Condition, Constants, Direction, Equals, Operator
 from condgraph.engine.errors import UnknownNameError, nearest
 from condgraph.engine.reading.numbers import CODES
-from condgraph.engine.reading.shapes import LONGEST, UNSURE, readings
+from condgraph.engine.reading.shapes import MAX_LENGTH, UNSURE, readings
 from condgraph.engine.reading.times import SECOND, SECOND_OF_DAY
 from condgraph.engine.reading.words import KNOWN_UNITS
 from condgraph.engine.schema import Kinds
@@ -85,7 +85,7 @@ def read_quantities(text: str, *, european: bool = False, money: bool = False) -
     """
     text = values.collapse(text)
     result = _as_cell(text, european)
-    lettered = _LETTERED.fullmatch(text) if len(text) <= LONGEST else None
+    lettered = _LETTERED.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if lettered is not None:
         letter = lettered["letter"] or lettered["short"]
         if letter not in _SMALL or money:
