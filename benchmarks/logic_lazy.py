@@ -75,7 +75,7 @@ def main() -> None:
         begin = time.process_time()
         ranked(tree, snapshot, matrix, k=k)
         spent.append(1000 * (time.process_time() - begin))
-        rows.append(sum(map(len, matrix._kept.values())))
+        rows.append(sum(map(len, matrix._cache.values())))
     times = f"median {statistics.median(spent):.0f} ms, 90 % {np.quantile(spent, 0.9):.0f}, most {max(spent):.0f}"
     asked = f"rows asked of the model: median {statistics.median(rows):.0f}, most {max(rows)}"
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

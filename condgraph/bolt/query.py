@@ -25,7 +25,7 @@ from condgraph.engine.errors import OptionError, ParseError, StoreBusyError
 from condgraph.engine.execute.rowset import RowSet, python_terms
 from condgraph.languages.cypher.parse import all_branches
 from condgraph.languages.cypher.procedures import CallingQuery
-from condgraph.languages.cypher.tokens import WRITES
+from condgraph.languages.cypher.tokens import WRITE_CLAUSES
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
@@ -92,7 +92,7 @@ def _answered(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValu
             return _framed(meta | {"fields": [], "plan": steps}, [])
         answers = _answers(graph, query, arguments["limit"])
     except ParseError as error:
-        if error.span is not None and (word := _WORD.match(query.text, error.span[0])) and word[0].lower() in WRITES:
+        if error.span is not None and (word := _WORD.match(query.text, error.span[0])) and word[0].lower() in WRITE_CLAUSES:
             raise WriteError(error.message, hint=error.hint, span=error.span) from None
         raise
     warnings = list(dict.fromkeys(warning for answer in answers for warning in answer.warnings))

@@ -28,8 +28,8 @@ from condgraph.engine.facts import Entity
 
 
 #: Most entities whose names are encoded in advance; in larger graphs, names are encoded when reached.
-MOST_INDEXED: Final = 1_000_000
-_FEW: Final = 24
+MAX_INDEXED: Final = 1_000_000
+_MAX_SCANNED: Final = 24
 _TOGETHER: Final = 8192
 
 
@@ -139,7 +139,7 @@ class OrderedChoices:
     def _set(self, lexicon: Lexicon, ranks: NDArray[np.int32], payload: NDArray[np.int64]) -> None:
         self._lexicon, self.ranks, self.payload = lexicon, ranks, payload
         self._view, self._flat, self._offsets = self.ranks.data, lexicon.flat_view, lexicon.offset_view
-        self._first: list[int] | None = None
+        self._first_tokens: list[int] | None = None
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -147,16 +147,16 @@ class OrderedChoices:
     def next(self, low: int, high: int, depth: int) -> list[int]:
         """Return the distinct tokens at a depth in a range."""
         if depth == 0 and high - low == len(self.ranks):
-            if self._first is None:
-                self._first = self._next(low, high, 0)
-            return self._first
-        return self._next(low, high, depth)
+            if self._first_tokens is None:
+                self._first_tokens = self._tokens(low, high, 0)
+            return self._first_tokens
+        return self._tokens(low, high, depth)
 
-    def _next(self, low: int, high: int, depth: int) -> list[int]:
+    def _tokens(self, low: int, high: int, depth: int) -> list[int]:
         if self.ends(low, depth):
             return []
         view, flat, offsets = self._view, self._flat, self._offsets
-        if high - low <= _FEW:
+        if high - low <= _MAX_SCANNED:
             result, last = [], -1
             for index in range(low, high):
                 token = flat[offsets[view[index]] + depth]
@@ -221,20 +221,20 @@ class Names:
             result += coder.encode_many(written[start : start + _TOGETHER])
         closing = coder.closing
         result = [item if closing.isdisjoint(item) else () for item in result]
-        repeated = _alike(result)
+        repeated = _repeated(result)
         # Some tokenizers encode different names alike; these are written with their ids.
         written = [" " + entity_text(texts[item], ids[item], False) for item in repeated]
         for member, sequence in zip(repeated, coder.encode_many(written), strict=True):
             result[member] = sequence if closing.isdisjoint(sequence) else ()
-        for member in _alike(result):
+        for member in _repeated(result):
             result[member] = ()
         self.heads, self.tails = Lexicon(result, coder.arrow), Lexicon(result, coder.close)
         #: Number of entities that this tokenizer cannot write.
         self.unwritten = sum(1 for item in result if not item)
-        self.again = frozenset(repeated)
+        self.repeated = frozenset(repeated)
 
 
-def _alike(sequences: Sequence[Ids]) -> list[int]:
+def _repeated(sequences: Sequence[Ids]) -> list[int]:
     """Return the positions of sequences that occur more than once."""
     first_index: dict[Ids, int] = {}
     result: dict[int, None] = {}
@@ -253,7 +253,7 @@ def names_of(place: LocalPlace, coder: Coder) -> Names | None:
     None for a graph with too many names, or a tokenizer for which whole triples have to be encoded.
     """
     snapshot = place.snapshot
-    if coder.how == "whole triples" or snapshot.entities > MOST_INDEXED or not snapshot.entities:
+    if coder.how == "whole triples" or snapshot.entities > MAX_INDEXED or not snapshot.entities:
         return None
     cache = snapshot.schema.kept.setdefault("chain names", {})
     result = cache.get(id(coder))
@@ -271,7 +271,7 @@ def names_of(place: LocalPlace, coder: Coder) -> Names | None:
 
 
 #: Most entries of all cached runs of heads.
-_MOST_KEPT: Final = 4_000_000
+_MAX_CACHED: Final = 4_000_000
 
 
 class Shared:
@@ -290,7 +290,7 @@ class Shared:
             statements = self.place.incoming(entity)
             result = self.heads(self.place.subjects(statements), statements)
             self._size += len(result)
-            if self._size > _MOST_KEPT:
+            if self._size > _MAX_CACHED:
                 self._runs.clear()
                 self._size = len(result)
             self._runs[entity] = result
@@ -376,7 +376,7 @@ def parts(chain: Chain, most: int) -> Parts | None:
     """
     names, place = chain._shared.names, chain.walk.place
     if names is None or chain.ids:
-        taken = _taken((item.ids for item in walk_through(chain)), most)
+        taken = _at_most((item.ids for item in walk_through(chain)), most)
         return None if taken is None else Parts([((), 0)], [taken]) if taken else Parts()
     if not len(statements := chain.walk.statements):
         return Parts()
@@ -388,7 +388,7 @@ def parts(chain: Chain, most: int) -> Parts | None:
     walked_heads = np.unique(subjects[bare < 0]) if distinct_kinds else np.unique(subjects)
     direct = ~np.isin(subjects, walked_heads) & (names.heads.rank.take(subjects) >= 0)
     direct &= names.tails.rank.take(np.maximum(bare, 0)) >= 0
-    made = _made(chain, names.heads, names.tails, np.stack([subjects[direct], kinds[direct], bare[direct]]), written)
+    made = _parts_of(chain, names.heads, names.tails, np.stack([subjects[direct], kinds[direct], bare[direct]]), written)
     remaining = most - len(made)
     if remaining < 0:
         return None
@@ -397,7 +397,7 @@ def parts(chain: Chain, most: int) -> Parts | None:
     for head in walked_heads.tolist():
         check()
         if (branch := _at(chain, names.heads, head)) is not None:
-            continuations = _taken((item.ids[len(branch.ids) :] for item in walk_through(branch)), remaining)
+            continuations = _at_most((item.ids[len(branch.ids) :] for item in walk_through(branch)), remaining)
             if continuations is None:
                 return None
             if continuations:
@@ -409,7 +409,7 @@ def parts(chain: Chain, most: int) -> Parts | None:
     return made
 
 
-def _taken(sequences: Iterator[Ids], most: int) -> list[Ids] | None:
+def _at_most(sequences: Iterator[Ids], most: int) -> list[Ids] | None:
     taken: list[Ids] = []
     for item in sequences:
         if len(taken) >= most:
@@ -422,7 +422,7 @@ def _relation(chain: Chain, kind: int) -> Ids:
     return chain._shared.sequence(" " + named(chain.walk.place.relation(kind)), chain.coder.arrow)
 
 
-def _made(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, written: dict[int, Ids]) -> Parts:
+def _parts_of(chain: Chain, heads: Lexicon, tails: Lexicon, triples: Numbers, written: dict[int, Ids]) -> Parts:
     """Return the heads of triples (subjects, relations and objects: int64, 3 by triples) with their continuations.
 
     A repeated triple counts once.
@@ -466,7 +466,7 @@ def _at(chain: Chain, heads: Lexicon, head: int) -> Chain | None:
 # If no triple may follow, the set of tokens is empty.
 
 
-_OPEN: Final = 0
+_START: Final = 0
 _HEAD: Final = 1
 _RELATION: Final = 2
 _TAIL: Final = 3
@@ -488,10 +488,10 @@ class Chain:
         self._shared = shared or Shared(walk.place, coder)
         #: Tokens of the triple being written.
         self.ids: tuple[int, ...] = ()
-        self._stage = _OPEN
+        self._stage = _START
         self._items: list[_Item] = []
-        self._found: tuple[int, ...] = ()
-        self._next: list[int] | None = None
+        self._last_statements: tuple[int, ...] = ()
+        self._allowed: list[int] | None = None
         self._heads: list[_Item] | None = None
 
     @classmethod
@@ -510,23 +510,23 @@ class Chain:
 
     def next(self) -> list[int]:
         """Return `allowed` as a list."""
-        result = self._next
+        result = self._allowed
         if result is None:
-            result = self._next = self._tokens()
+            result = self._allowed = self._tokens()
         return result
 
     def advance(self, token: int) -> None:
         """Add a token; raises `ChainError`, without any change, for one that is not allowed."""
         token = int(token)
         self._enter()
-        if self._stage == _OPEN:
+        if self._stage == _START:
             if token not in self.next():
                 raise self._refused(token)
             self.ids = (*self.ids, token)
             if len(self.ids) == len(self.coder.open):
                 self.opened(self.ids)
             else:
-                self._next = None
+                self._allowed = None
             return
         items: list[_Item] = []
         for run, low, high, depth in self._items:
@@ -535,7 +535,7 @@ class Chain:
                 items.append((run, low, high, depth + 1))
         if not items:
             raise self._refused(token)
-        self.ids, self._items, self._next = (*self.ids, token), items, None
+        self.ids, self._items, self._allowed = (*self.ids, token), items, None
         if any(run.ends(low, depth) for run, low, _, depth in items):
             self._through([item for item in items if item[0].ends(item[1], item[3])])
 
@@ -545,7 +545,7 @@ class Chain:
             for token in ids:
                 self.advance(token)
             return
-        self.ids, self._next = tuple(ids), None
+        self.ids, self._allowed = tuple(ids), None
         self._items = self._root()
         self._stage = _HEAD
 
@@ -557,13 +557,13 @@ class Chain:
     @property
     def found(self) -> tuple[int, ...]:
         """The statements of the complete triple; none before it is complete."""
-        return self._found
+        return self._last_statements
 
     def commit(self) -> Triple:
         """Add the complete triple to the chain, and visit its ends. Raises `ChainError` if it is not complete."""
         if self._stage != _COMPLETE:
             raise ChainError("no triple is complete", hint="advance to the end of one first")
-        triple = triple_of(self.walk.place, self._found)
+        triple = triple_of(self.walk.place, self._last_statements)
         self.walk = self.walk.commit(triple)
         self._begin()
         return triple
@@ -610,9 +610,9 @@ class Chain:
     # -- how it goes on ----------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        self._stage, self.ids = _OPEN, ()
-        self._items, self._found = [], ()
-        self._next = self._heads = None
+        self._stage, self.ids = _START, ()
+        self._items, self._last_statements = [], ()
+        self._allowed = self._heads = None
 
     def _refused(self, token: int) -> ChainError:
         many = len(self.next())
@@ -620,12 +620,12 @@ class Chain:
 
     def _enter(self) -> None:
         """Start a whole triple, which has no separate opening."""
-        if self._stage == _OPEN and self.coder.how == "whole triples":
+        if self._stage == _START and self.coder.how == "whole triples":
             self._items, self._stage = self._root(), _HEAD
 
     def _tokens(self) -> list[int]:
         self._enter()
-        if self._stage == _OPEN:
+        if self._stage == _START:
             return [self.coder.open[len(self.ids)]] if self._root() else []
         if self._stage == _COMPLETE:
             return []
@@ -634,11 +634,11 @@ class Chain:
 
     def _root(self) -> list[_Item]:
         if self._heads is None:
-            runs = self._whole() if self.coder.how == "whole triples" else self._runs()
+            runs = self._whole_triples() if self.coder.how == "whole triples" else self._runs()
             self._heads = [(run, 0, len(run), 0) for run in runs if len(run)]
         return self._heads
 
-    def _whole(self) -> list[Run]:
+    def _whole_triples(self) -> list[Run]:
         triples = list(self.walk.following())
         sequences = self.coder.whole([str(triple) for triple in triples])
         seen: dict[Ids, int] = {}
@@ -659,7 +659,7 @@ class Chain:
         own_heads = [item for item in walk.visited if item not in spent and len(walk.place.outgoing(item))]
         runs = [shared.leading(item) for item in walk.visited]
         if spent:
-            runs = [self._without(run, item, spent) for run, item in zip(runs, walk.visited, strict=True)]
+            runs = [self._excluding(run, item, spent) for run, item in zip(runs, walk.visited, strict=True)]
         # The sign distinguishes an entity from a statement.
         entities = np.array(own_heads, np.int64)
         return [*runs, shared.heads(entities, -1 - entities)]
@@ -681,7 +681,7 @@ class Chain:
         parts = [into[place.subjects(into) == head] for into in map(place.incoming, walk.visited)]
         return np.unique(np.concatenate(parts))
 
-    def _without(self, run: Run, entity: int, spent: Sequence[int]) -> Run:
+    def _excluding(self, run: Run, entity: int, spent: Sequence[int]) -> Run:
         if isinstance(run, OrderedChoices):
             return run.without(spent)
         statements = self.walk.place.incoming(entity)
@@ -693,13 +693,13 @@ class Chain:
         """Continue after a complete head, relation or tail."""
         payload = [item for run, low, high, _ in items for item in run.of(low, high)]
         if self.coder.how == "whole triples":
-            self._found, self._stage = self._triples[payload[0]].statements, _COMPLETE
+            self._last_statements, self._stage = self._triples[payload[0]].statements, _COMPLETE
         elif self._stage == _HEAD:
             self._items, self._stage = self._relations(payload), _RELATION
         elif self._stage == _RELATION:
             self._items, self._stage = self._tails(payload), _TAIL
         else:
-            self._found, self._stage = tuple(sorted(payload)), _COMPLETE
+            self._last_statements, self._stage = tuple(sorted(payload)), _COMPLETE
             self._items = []
 
     def _relations(self, payload: Sequence[int]) -> list[_Item]:
@@ -740,7 +740,7 @@ class Chain:
         if shared.names is not None and named_ahead.any():
             tails: OrderedChoices = OrderedChoices(shared.names.tails, bare[named_ahead], statements[named_ahead])
             for sequence in [group for group in groups if group]:
-                if (position := _whole_of(tails, sequence)) is not None:
+                if (position := _position_of(tails, sequence)) is not None:
                     del groups[sequence]
                     tails = tails.without([place.ends(tails.of(position, position + 1)[0])[1]])
             runs.append(tails)
@@ -749,7 +749,7 @@ class Chain:
         return [(run, 0, len(run), 0) for run in runs if len(run)]
 
 
-def _whole_of(run: Run, sequence: Ids) -> int | None:
+def _position_of(run: Run, sequence: Ids) -> int | None:
     """Return where a run has exactly this sequence, or None."""
     low, high = 0, len(run)
     for depth, token in enumerate(sequence):

@@ -89,7 +89,7 @@ class LocalPlace:
     def __init__(self, snapshot: Snapshot, *, values: bool = True, qualifiers: bool = True) -> None:
         self.snapshot, self.values, self.qualifiers = snapshot, values, qualifiers
         self.warnings: list[str] = []
-        self._last = snapshot.statements if values else snapshot.relations
+        self._limit = snapshot.statements if values else snapshot.relations
         offsets = snapshot.arrays.get("q.offsets")
         self._qualified = offsets if len(offsets) and qualifiers else None
 
@@ -140,7 +140,7 @@ class LocalPlace:
 
     def outgoing(self, number: int) -> Numbers:
         """Return the statements of an entity, sorted."""
-        return self.snapshot.outgoing(number, 0, self._last).astype(np.int64)
+        return self.snapshot.outgoing(number, 0, self._limit).astype(np.int64)
 
     def incoming(self, number: int) -> Numbers:
         """Return the statements whose object an entity is, sorted."""
@@ -211,7 +211,7 @@ class LocalPlace:
 
 
 #: Most statements read around one entity, in each direction.
-MOST_FETCHED: Final = 10_000
+MAX_FETCHED: Final = 10_000
 _NONE: Final = np.empty(0, np.int64)
 
 
@@ -240,7 +240,7 @@ class StorePlace:
         *,
         values: bool = True,
         qualifiers: bool = True,
-        most: int = MOST_FETCHED,
+        most: int = MAX_FETCHED,
     ) -> None:
         """With a `period`, only statements that hold in it are read."""
         self._period = period
@@ -257,8 +257,8 @@ class StorePlace:
         self._kinds: list[int] = []
         self._names: list[str] = []
         self._by_name: dict[str, int] = {}
-        self._known: dict[str, int] = {}
-        self._around: dict[int, tuple[Numbers, Numbers]] = {}
+        self._numbers: dict[str, int] = {}
+        self._edges: dict[int, tuple[Numbers, Numbers]] = {}
 
     def find(self, name: str, *, by_id: bool = False) -> list[int]:
         """Return the entities with this name, else with this id, and read the statements around them;
@@ -285,14 +285,14 @@ class StorePlace:
 
     def head(self, number: int) -> str:
         """Return the text of an entity."""
-        return self._written(self._entities[number])
+        return self._entity_text(self._entities[number])
 
-    def _written(self, entity: Entity) -> str:
+    def _entity_text(self, entity: Entity) -> str:
         return entity_text(entity.name, entity.id, not self._shared.get(entity.id, True))
 
     def reach(self, numbers: Iterable[int]) -> None:
         """Fetch the statements around entities, by one query for all that are not cached."""
-        fresh = [self._entities[number].id for number in numbers if number not in self._around]
+        fresh = [self._entities[number].id for number in numbers if number not in self._edges]
         if fresh:
             self._fetch(fresh, ())
 
@@ -314,7 +314,7 @@ class StorePlace:
             if tail in ends:
                 ends[tail][1].append(number)
         for node, (out, into) in ends.items():
-            self._around[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
+            self._edges[node] = np.unique(np.array(out, np.int64)), np.unique(np.array(into, np.int64))
         # The limit applies to all entities of a query together, and to each kind of statement, including
         # those outside the period.
         last = whole.statements if self.values else whole.relations
@@ -346,9 +346,9 @@ class StorePlace:
 
     def _statement(self, fact: Evidence) -> int:
         key = f"{fact.subject.id}\x00{fact.predicate}\x00{fact.object!r}\x00{fact.qualifiers!r}"
-        result = self._known.get(key)
+        result = self._numbers.get(key)
         if result is None:
-            result = self._known[key] = len(self._facts)
+            result = self._numbers[key] = len(self._facts)
             self._facts.append(fact)
             tail = self._number(fact.object) if isinstance(fact.object, Entity) else -1
             self._ends.append((self._number(fact.subject), tail))
@@ -361,12 +361,12 @@ class StorePlace:
     def outgoing(self, number: int) -> Numbers:
         """Return the statements of an entity, sorted."""
         self.reach((number,))
-        return self._around[number][0] if number in self._around else _NONE
+        return self._edges[number][0] if number in self._edges else _NONE
 
     def incoming(self, number: int) -> Numbers:
         """Return the statements whose object an entity is, sorted."""
         self.reach((number,))
-        return self._around[number][1] if number in self._around else _NONE
+        return self._edges[number][1] if number in self._edges else _NONE
 
     def subjects(self, statements: Numbers) -> Numbers:
         """Return the subject of each statement."""
@@ -394,7 +394,7 @@ class StorePlace:
         return qualified(text, [(key, self._text(value)) for key, value in fact.qualifiers])
 
     def _text(self, value: Entity | Value) -> str:
-        return self._written(value) if isinstance(value, Entity) else value_text(value)
+        return self._entity_text(value) if isinstance(value, Entity) else value_text(value)
 
     def ends(self, statement: int) -> tuple[int, int]:
         """Return subject and object; -1 for a value."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from condgraph.chains.backends.base import Backend, Prompt, Score, mentioned
 from condgraph.chains.place import ChainGraph, Numbers
-from condgraph.chains.walk import MOST_STEPS, Triple, Verdict, Walk, triple_of, verify
+from condgraph.chains.walk import MAX_STEPS, Triple, Verdict, Walk, triple_of, verify
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
 from condgraph.engine.facts import Entity, shown
@@ -26,8 +26,8 @@ from condgraph.vectors.encoders import Encoder, LexicalEncoder, encode
 
 
 #: Longest name that is looked for, in words, and longest question, in characters.
-MOST_WORDS: Final = 9
-MOST_SIGNS: Final = 2_000
+MAX_WORDS: Final = 9
+MAX_CHARACTERS: Final = 2_000
 _BRACKETED: Final = re.compile(r"\[([^\[\]]{1,200})\]")
 _WORD: Final = re.compile(r"\S+")
 #: Words that are hardly ever meant as names on their own.
@@ -42,12 +42,12 @@ _COMMON: Final = frozenset(
 
 def mentions(place: ChainGraph, question: str) -> list[Entity]:
     """Return the entities named in a question: those in square brackets, else the longest names in it that do not overlap."""
-    question = question[:MOST_SIGNS]
+    question = question[:MAX_CHARACTERS]
     bracketed = [result[1].strip() for result in _BRACKETED.finditer(question)]
     if bracketed:
         known = place.present(bracketed)
         return [place.entity(number) for name in dict.fromkeys(bracketed) for number in known.get(name, ())]
-    pieces = list(_pieces(question))
+    pieces = list(_phrases(question))
     known = place.present(list(dict.fromkeys(text for text, _, _ in pieces)))
     spans: list[tuple[int, int]] = []
     result: dict[int, None] = {}
@@ -58,10 +58,10 @@ def mentions(place: ChainGraph, question: str) -> list[Entity]:
     return [place.entity(number) for number in result]
 
 
-def _pieces(question: str) -> Iterator[tuple[str, int, int]]:
+def _phrases(question: str) -> Iterator[tuple[str, int, int]]:
     """Yield runs of words, longest first, as written and without surrounding punctuation."""
     words = [(match.start(), match.end()) for match in _WORD.finditer(question)]
-    for size in range(min(MOST_WORDS, len(words)), 0, -1):
+    for size in range(min(MAX_WORDS, len(words)), 0, -1):
         for first_word in range(len(words) - size + 1):
             begin, end = words[first_word][0], words[first_word + size - 1][1]
             text = question[begin:end]
@@ -219,15 +219,15 @@ def prompt_of(question: str, context: Sequence[str], method: Method = "chains") 
     """Return the prompt of a question; `context` are triples without brackets."""
     parts = [_TASK if method != "direct" else _DIRECT]
     for number, (example_context, example_question, steps, answer) in enumerate(_EXAMPLES, 1):
-        parts.append(f"Example {number}\n{_asked(example_context, example_question)}")
+        parts.append(f"Example {number}\n{_prompt(example_context, example_question)}")
         if method != "direct":
             parts.append("Steps:\n" + "\n".join(f"< {triple} >\n{thought}" for triple, thought in steps))
         parts.append(f"{THEREFORE} {answer}")
-    user = f"Example {len(_EXAMPLES) + 1}\n{_asked(context, question)}"
+    user = f"Example {len(_EXAMPLES) + 1}\n{_prompt(context, question)}"
     return Prompt("\n".join(parts), user + ("\nSteps:" if method != "direct" else f"\n{THEREFORE}"))
 
 
-def _asked(context: Sequence[str], question: str) -> str:
+def _prompt(context: Sequence[str], question: str) -> str:
     triples = "Context:\n" + "\n".join(context) + "\n" if context else ""
     return f"{triples}Question: {' '.join(question.split())}"
 
@@ -238,14 +238,14 @@ def _asked(context: Sequence[str], question: str) -> str:
 
 
 #: Most triples that are compared with a question.
-MOST_COMPARED: Final = 5_000
+MAX_COMPARED: Final = 5_000
 #: Default number of triples in a prompt (the paper's number).
 SHOWN: Final = 120
 
 
 def likest(
     place: ChainGraph, question: str, start: Sequence[int], k: int, encoder: Encoder | None = None, *, hops: int = 2,
-    compared: int = MOST_COMPARED,
+    compared: int = MAX_COMPARED,
 ) -> list[int]:  # fmt: skip
     """Return the statements most similar to a question, at most k, each with the statements that connect it to the question.
 
@@ -254,11 +254,11 @@ def likest(
     """
     if k < 1:
         raise OptionError(f"a part has at least 1 triple, not {k}")
-    result, back = _within(place, start, hops, compared)
+    result, back = _reachable(place, start, hops, compared)
     if not result:
         return []
     encoder = encoder or LexicalEncoder()
-    texts = [_said(place, item) for item in result]
+    texts = [_statement_text(place, item) for item in result]
     vectors = encode(encoder, [question, *texts])
     order = np.argsort(-np.round(vectors[1:] @ vectors[0], 6), kind="stable")
     chosen: dict[int, None] = {}
@@ -276,7 +276,7 @@ def likest(
     return list(chosen)
 
 
-def _within(place: ChainGraph, start: Sequence[int], hops: int, most: int) -> tuple[list[int], dict[int, int]]:
+def _reachable(place: ChainGraph, start: Sequence[int], hops: int, most: int) -> tuple[list[int], dict[int, int]]:
     """Return the statements within some hops, nearest first, and for each the statement that leads to it.
 
     The latter is -1 if an entity of the question leads to it.
@@ -302,7 +302,7 @@ def _within(place: ChainGraph, start: Sequence[int], hops: int, most: int) -> tu
     return list(back), back
 
 
-def _said(place: ChainGraph, statement: int) -> str:
+def _statement_text(place: ChainGraph, statement: int) -> str:
     relation = place.relation(int(place.relations(np.array([statement]))[0]))
     return f"{place.entity(place.ends(statement)[0]).name} {relation.replace('_', ' ')} {place.tail(statement)}"
 
@@ -317,31 +317,31 @@ def in_sight(walk: Walk, question: str, k: int, encoder: Encoder | None) -> list
     return likest(walk.place, question, walk.visited, k, encoder, hops=1)
 
 
-class _Part:
+class _Subgraph:
     """A place restricted to some of its statements."""
 
     def __init__(self, place: ChainGraph, statements: Iterable[int]) -> None:
         self._place = place
-        self._kept = np.array(sorted(set(statements)), np.int64)
+        self._selected = np.array(sorted(set(statements)), np.int64)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._place, name)
 
     def outgoing(self, number: int) -> Numbers:
         """Return the statements of an entity in the part."""
-        return self._inside(self._place.outgoing(number))
+        return self._restrict(self._place.outgoing(number))
 
     def incoming(self, number: int) -> Numbers:
         """Return the statements in the part whose object an entity is."""
-        return self._inside(self._place.incoming(number))
+        return self._restrict(self._place.incoming(number))
 
-    def _inside(self, statements: Numbers) -> Numbers:
-        return statements[np.isin(statements, self._kept)]
+    def _restrict(self, statements: Numbers) -> Numbers:
+        return statements[np.isin(statements, self._selected)]
 
 
 def part_of(place: ChainGraph, statements: Iterable[int]) -> ChainGraph:
     """Restrict a place to some of its statements."""
-    return cast("ChainGraph", _Part(place, statements))
+    return cast("ChainGraph", _Subgraph(place, statements))
 
 
 # -- the algorithm ---------------------------------------------------------------------------------
@@ -355,14 +355,14 @@ Visibility = Literal["full", "local", "none"]
 #: Most tokens of free text after a triple.
 WORDS: Final = 48
 #: Most tokens of an unconstrained answer.
-LONGEST: Final = 300
+MAX_TOKENS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of reasoning; see `Graph.reason`."""
 
-    max_steps: int = MOST_STEPS
+    max_steps: int = MAX_STEPS
     beams: int = 1
     score: Score = "masked"
     combined: Combined = "sum"
@@ -456,7 +456,7 @@ def _search(
         for member in pool:
             check()
             grown += [member] if member.ended else _grown(member, question, backend, options, encoder)
-        pool = _best(grown, options)
+        pool = _best_merged(grown, options)
         if all(item.ended for item in pool):
             break
     return pool
@@ -486,7 +486,7 @@ def _grown(candidate: _Candidate, question: str, backend: Backend, options: Opti
     return grown
 
 
-def _best(grown: Sequence[_Candidate], options: Options) -> list[_Candidate]:
+def _best_merged(grown: Sequence[_Candidate], options: Options) -> list[_Candidate]:
     """Return the best chains; equal ones are merged, with the best score."""
     best: dict[tuple[tuple[int, ...], ...], _Candidate] = {}
     for candidate in grown:
@@ -522,7 +522,7 @@ def _unconstrained(
     text = ""
     for _ in range(options.max_steps + 1):
         # A stop at the opening of a triple is not the end.
-        free = backend.free(prompt.and_then(text), LONGEST if options.method == "cot" else WORDS)
+        free = backend.free(prompt.and_then(text), MAX_TOKENS if options.method == "cot" else WORDS)
         text += free.text
         if not free.goes_on or options.method == "direct":
             break

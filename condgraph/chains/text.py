@@ -23,7 +23,7 @@ OPEN: Final = "<"
 ARROW: Final = " ->"
 CLOSE: Final = " >"
 #: Longest text of a triple that is read.
-LONGEST: Final = 20_000
+MAX_LENGTH: Final = 20_000
 #: Structural characters, quotes, and what a tokenizer may drop or split off.
 _ODD: Final = re.compile(r"""[<>\[\]"\\\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff]| {2}| #|^[= #]| $|^$""")
 _ESCAPED: Final = re.compile(r"[<>\[\]\x7f-\xa0\u2028\u2029\ufeff\ud800-\udfff]")
@@ -119,12 +119,12 @@ def triples_in(text: str) -> Iterator[TripleText]:
         begin = text.find(OPEN, position)
         if begin < 0:
             return
-        line = text.find("\n", begin, begin + LONGEST)
-        end = min(size, begin + LONGEST) if line < 0 else line
+        line = text.find("\n", begin, begin + MAX_LENGTH)
+        end = min(size, begin + MAX_LENGTH) if line < 0 else line
         # The next `<` ends the piece, so that nothing is read twice.
         following = _next_open(text, begin + 1, end)
         piece = text[begin:following]
-        result, used = _read(piece, begin)
+        result, used = _parse_triple(piece, begin)
         if result is not None:
             yield result
         position = begin + max(used, 1)
@@ -144,23 +144,23 @@ def _next_open(text: str, at: int, end: int) -> int:
     return end
 
 
-def _read(piece: str, begin: int) -> tuple[TripleText | None, int]:
+def _parse_triple(piece: str, begin: int) -> tuple[TripleText | None, int]:
     """Read the triple at the beginning of a piece of text; return it and its length."""
     parts: list[str] = []
     position = 1
     for _ in range(2):
-        part, end = _part(piece, position)
+        part, end = _parse_part(piece, position)
         if not piece.startswith("->", end):
             return _ill(piece, begin, "has no ' -> ' where one belongs")
         parts.append(part)
         position = end + 2
-    tail, position = _part(piece, position)
+    tail, position = _parse_part(piece, position)
     qualifiers: list[tuple[str, str]] = []
     while piece.startswith("[", position):
-        key, end = _part(piece, position + 1, key=True)
+        key, end = _parse_part(piece, position + 1, key=True)
         if not piece.startswith(":", end):
             return _ill(piece, begin, "has a bracket without ': '")
-        value, end = _part(piece, end + 1)
+        value, end = _parse_part(piece, end + 1)
         if not piece.startswith("]", end):
             return _ill(piece, begin, "has a bracket that does not end")
         qualifiers.append((key, value))
@@ -176,7 +176,7 @@ def _read(piece: str, begin: int) -> tuple[TripleText | None, int]:
     return TripleText(parts[0], parts[1], tail, tuple(sorted(qualifiers)), (begin, begin + position + 1)), position + 1
 
 
-def _part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
+def _parse_part(piece: str, at: int, *, key: bool = False) -> tuple[str, int]:
     """Read a name or value from a position; return it and where the following text begins."""
     start, part_start = at, at
     stop = _KEY_STOP if key else _STOP

@@ -116,15 +116,15 @@ class Coder:
     def __init__(self, tokens: Tokens, how: How | None = None) -> None:
         self.tokens = tokens
         self._special = np.array(sorted(tokens.special), np.int64)
-        self._behind: Ids = ()
-        self._kept: dict[str, Ids] = {}
+        self._suffix: Ids = ()
+        self._cache: dict[str, Ids] = {}
         line, opened = self._raw(["\n", f"\n{OPEN}"])
         opening = self._raw([OPEN])[0]
         #: Tokens of the opening of a triple, at the beginning of a line.
         self.open: Ids = opened[len(line) :] if opened[: len(line)] == line and len(opened) > len(line) else opening
-        self.how: How = how or self._tried()
+        self.how: How = how or self._detect()
         if self.how == "anchored pieces":
-            self._behind = opening
+            self._suffix = opening
         if not self.open:
             raise OptionError(f"the tokenizer has no token for {OPEN!r}")
         self.arrow, self.close = self.encode(ARROW), self.encode(CLOSE)
@@ -132,7 +132,7 @@ class Coder:
     def _raw(self, texts: Sequence[str]) -> list[Ids]:
         return [tuple(item) for item in self.tokens.encode_many(texts)]
 
-    def _tried(self) -> How:
+    def _detect(self) -> How:
         """Determine how triples can be encoded with the same tokens as their whole text."""
         if any(map(_crosses, self.tokens.pieces().values())):
             return "whole triples"
@@ -156,17 +156,17 @@ class Coder:
 
     def encode(self, text: str) -> Ids:
         """Return the tokens of a piece that begins with a space; empty if one of them has no text, so that it is never written."""
-        result = self._kept.get(text)
+        result = self._cache.get(text)
         if result is None:
             result = self.encode_many([text])[0]
-            if len(self._kept) > 500_000:
-                self._kept.clear()
-            self._kept[text] = result
+            if len(self._cache) > 500_000:
+                self._cache.clear()
+            self._cache[text] = result
         return result
 
     def encode_many(self, texts: Sequence[str]) -> list[Ids]:
         """Return `encode` of many texts."""
-        prefix = self._behind
+        prefix = self._suffix
         result = self._raw([OPEN + text for text in texts] if prefix else texts)
         special, cut = self.tokens.special, len(prefix)
         return [
@@ -175,9 +175,9 @@ class Coder:
 
     def learn(self, texts: Iterable[str]) -> None:
         """Encode new texts together, which is faster."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
         if len(fresh) > 1:
-            self._kept.update(zip(fresh, self.encode_many(fresh), strict=True))
+            self._cache.update(zip(fresh, self.encode_many(fresh), strict=True))
 
     def whole(self, texts: Sequence[str]) -> list[Ids]:
         """Return the tokens of whole triples after a line end, from the opening on."""

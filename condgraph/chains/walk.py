@@ -23,7 +23,7 @@ from condgraph.engine.values import Value
 
 
 #: Default for the most triples of a chain.
-MOST_STEPS = 4
+MAX_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Walk:
     place: ChainGraph
     visited: tuple[int, ...]
     triples: tuple[Triple, ...] = ()
-    max_steps: int = MOST_STEPS
+    max_steps: int = MAX_STEPS
     repeat: bool = True
 
     @classmethod
@@ -141,7 +141,7 @@ class Walk:
 
 
 #: Most triples of a text that are verified.
-MOST_TRIPLES: Final = 1000
+MAX_TRIPLES: Final = 1000
 Why = Literal["", "malformed", "unknown", "absent", "unconnected", "ambiguous", "repeated", "too long", "no triple"]
 
 
@@ -208,13 +208,13 @@ def verify(
     an entity of the query.
     """
     query = [query] if isinstance(query, (str, Entity)) else list(query)
-    walk = Walk.of(place, query, max_steps or MOST_TRIPLES, repeat)
+    walk = Walk.of(place, query, max_steps or MAX_TRIPLES, repeat)
     steps: list[CheckedTriple] = []
     warnings: list[str] = []
     for written in triples_in(text):
         check()
-        if len(steps) >= MOST_TRIPLES:
-            warnings.append(f"only the first {MOST_TRIPLES} triples are judged")
+        if len(steps) >= MAX_TRIPLES:
+            warnings.append(f"only the first {MAX_TRIPLES} triples are judged")
             break
         result = _step(walk, written, text[slice(*written.span)])
         steps.append(result)
@@ -251,15 +251,15 @@ def _step(walk: Walk, written: TripleText, text: str) -> CheckedTriple:
 def is_it(place: ChainGraph, statement: int, written: TripleText) -> bool:
     """Tell whether a statement matches a written triple, apart from its relation."""
     head, end = place.ends(statement)
-    if not _means(written.head, place.entity(head), place.head(head)):
+    if not _denotes(written.head, place.entity(head), place.head(head)):
         return False
     tail, *bracketed = _split(place.tail(statement))
-    if not (_means(written.tail, place.entity(end), tail) if end >= 0 else written.tail == tail):
+    if not (_denotes(written.tail, place.entity(end), tail) if end >= 0 else written.tail == tail):
         return False
     return all(f"{key}: {value}" in bracketed for key, value in written.qualifiers)
 
 
-def _means(text: str, entity: Entity, written: str) -> bool:
+def _denotes(text: str, entity: Entity, written: str) -> bool:
     """Tell whether a text denotes an entity: as it is written, or by its name and id."""
     return text == written or text == f"{named(entity.name)} #{named(entity.id)}"
 
@@ -322,7 +322,7 @@ def _homonym(place: ChainGraph, statement: int, written: TripleText) -> tuple[Wh
         ends.append((written.tail, end, tail))
     result = None
     for text, entity, full in ends:
-        if entity >= 0 and _means(text, place.entity(entity), full):
+        if entity >= 0 and _denotes(text, place.entity(entity), full):
             continue
         if entity < 0 or unquoted(text) != place.entity(entity).name:
             return None

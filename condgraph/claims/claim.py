@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 #: The maximum number of triples of a claim. Claims in practice have up to five.
-MOST_TRIPLES: Final = 16
+MAX_TRIPLES: Final = 16
 #: The prefix of a denied relation.
 NOT: Final = "NOT"
 _NOT: Final = re.compile(r"NOT\s+(?=\S)")
@@ -71,8 +71,8 @@ class Claim:
         if isinstance(given, Claim):
             return given
         pattern = Pattern.of(_marked(given))
-        if len(pattern.edges) > MOST_TRIPLES:
-            raise PlanError(f"a claim has at most {MOST_TRIPLES} triples, not {len(pattern.edges)}")
+        if len(pattern.edges) > MAX_TRIPLES:
+            raise PlanError(f"a claim has at most {MAX_TRIPLES} triples, not {len(pattern.edges)}")
         triples = []
         for edge in pattern.edges:
             relation, denied = _NOT.subn("", edge.relation, count=1) if _NOT.match(edge.relation) else (edge.relation, 0)
@@ -108,10 +108,10 @@ def _marked(given: Any) -> Any:
     triples = given.get("triples") if isinstance(given, Mapping) else given
     if isinstance(triples, str | Pattern) or not isinstance(triples, Iterable):
         return given
-    return [_one(triple) if isinstance(triple, Mapping) else triple for triple in triples]
+    return [_checked(triple) if isinstance(triple, Mapping) else triple for triple in triples]
 
 
-def _one(triple: Mapping[str, Any]) -> Mapping[str, Any]:
+def _checked(triple: Mapping[str, Any]) -> Mapping[str, Any]:
     negated = triple.get("negated", False)
     if not isinstance(negated, bool):
         raise PlanError(f"negated is true or false, not {negated!r}")
@@ -209,7 +209,7 @@ class Verdict:
 
     def _cited(self, reason: Reason) -> str:
         numbers = [self.evidence.index(fact) + 1 for fact in reason.facts if fact in self.evidence]
-        cited_texts = [f'"{" | ".join(self.triples[number - 1])}" [{number}]' for number in numbers[:_MOST_CITED]]
+        cited_texts = [f'"{" | ".join(self.triples[number - 1])}" [{number}]' for number in numbers[:_MAX_CITED]]
         omitted = len(numbers) - len(cited_texts)
         return ", ".join(cited_texts) + (f" and {omitted} more" if omitted > 0 else "")
 
@@ -249,7 +249,7 @@ class Verdict:
         return f"<Verdict: {self.status}: {self.claim}>"
 
 
-_MOST_CITED: Final = 5
+_MAX_CITED: Final = 5
 _HEADS: Final = {"supported": "Supported.", "refuted": "Refuted.", "not enough facts": "Not enough facts."}
 _SENTENCES: Final = {
     "stated": "For {claimed}: the graph states {cited}.",

@@ -17,7 +17,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
-from condgraph.claims.claim import MOST_TRIPLES, Claim
+from condgraph.claims.claim import MAX_TRIPLES, Claim
 from condgraph.claims.verify import Facts, reversed_notes, unknown
 from condgraph.engine.bounds import check, left
 from condgraph.engine.errors import CondgraphError, ModelError, OptionError, shortened
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 #: The file of the current prompt.
 PROMPT: Final = "read-claim.1.txt"
 #: The maximum length of the block of names in characters: about a thousand tokens.
-MOST_NAMES: Final = 4_000
+MAX_NAMES: Final = 4_000
 #: The maximum length of a name in the prompt, and of a claim, in characters.
-LONGEST_SHOWN: Final = 120
-LONGEST_CLAIM: Final = 4_000
-MOST_TOKENS: Final = 800
+MAX_NAME: Final = 120
+MAX_CLAIM: Final = 4_000
+MAX_TOKENS: Final = 800
 #: The JSON schema of the model's output.
 SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -43,7 +43,7 @@ SCHEMA: Final[Mapping[str, Any]] = {
         "triples": {
             "type": "array",
             "minItems": 1,
-            "maxItems": MOST_TRIPLES,
+            "maxItems": MAX_TRIPLES,
             "items": {
                 "type": "object",
                 "properties": {
@@ -89,8 +89,8 @@ def read_claim(
     """
     if not text.strip():
         raise OptionError("the claim is empty")
-    if len(text) > LONGEST_CLAIM:
-        raise OptionError(f"the claim has {len(text):,} characters, and at most {LONGEST_CLAIM:,} are read")
+    if len(text) > MAX_CLAIM:
+        raise OptionError(f"the claim has {len(text):,} characters, and at most {MAX_CLAIM:,} are read")
     messages: list[Message] = [{"role": "user", "content": prompt_for(text, schema, prompt)}]
     usage, claim, errors = Usage(0, 0), None, ""
     attempts = 0
@@ -99,7 +99,7 @@ def read_claim(
         check()
         accepts_schema = "json-schema" in model.accepts
         completions = model.chat(
-            messages, schema=SCHEMA if accepts_schema else None, max_tokens=MOST_TOKENS, temperature=0.0, seed=seed, timeout=left()
+            messages, schema=SCHEMA if accepts_schema else None, max_tokens=MAX_TOKENS, temperature=0.0, seed=seed, timeout=left()
         )
         usage += completions.usage
         if not completions:
@@ -115,7 +115,7 @@ def read_claim(
             claim, errors = None, str(error)
         if not errors:
             break
-        messages += [{"role": "assistant", "content": completion.text}, {"role": "user", "content": _again(errors)}]
+        messages += [{"role": "assistant", "content": completion.text}, {"role": "user", "content": _retry_prompt(errors)}]
     if claim is None:
         raise ModelError(f"{model.name} wrote no claim in {attempts} attempts: {errors}", hint="give the claim as triples")
     return Read(claim, attempts, usage, model.name)
@@ -129,7 +129,7 @@ def prompt_for(text: str, schema: GraphSchema, prompt: str | os.PathLike[str] | 
     template = built_in.read_text("utf-8") if prompt is None else Path(prompt).read_text("utf-8")
     words = set(re.findall(r"\w{3,}", text.casefold()))
     ordered = sorted(schema.predicates, key=lambda item: -len(words & set(re.findall(r"\w{3,}", item.name.casefold()))))
-    lines, remaining = [], MOST_NAMES
+    lines, remaining = [], MAX_NAMES
     for predicate in ordered:
         line = unmarked(json.dumps(_clean(predicate.name), ensure_ascii=False))
         kinds = [_kind(ends[0].name) if ends else "" for ends in (predicate.subjects, predicate.objects)]
@@ -156,7 +156,7 @@ def _kind(name: str) -> str:
 
 
 def _clean(name: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in name[:LONGEST_SHOWN])
+    return "".join(letter if letter.isprintable() else " " for letter in name[:MAX_NAME])
 
 
 def _json(text: str) -> Any:
@@ -170,7 +170,7 @@ def _json(text: str) -> Any:
     return text
 
 
-def _again(wrong: str) -> str:
+def _retry_prompt(wrong: str) -> str:
     return (
         f"That cannot be used as it is: {shortened(wrong)}. Write the JSON again. Use a name of the graph only where it means "
         "what the claim says; else keep the words of the claim."

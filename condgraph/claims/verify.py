@@ -96,12 +96,12 @@ def _quantity(claimed: str, value: Quantity) -> Likeness:
 #: The predicate of memberships.
 INSTANCE_OF: Final = "instance of"
 #: The minimum number of subjects of a predicate to conclude that it has one value.
-LEAST_SUBJECTS: Final = 30
+MIN_SUBJECTS: Final = 30
 #: At most one in this many statements may be a further one of its subject.
-MOST_DOUBLED: Final = 100
+SINGLE_RATIO: Final = 100
 
 #: The maximum number of concepts of an entity that are read.
-_MOST_CONCEPTS: Final = 20
+_MAX_CONCEPTS: Final = 20
 
 Direction = Literal["forward", "backward"]
 
@@ -127,9 +127,9 @@ class Facts:
         self._forms = Forms(self._kinds)
         #: The number of queries.
         self.queries = 0
-        self.named = lru_cache(maxsize=None)(self._named)
+        self.named = lru_cache(maxsize=None)(self._match)
         self.statements = lru_cache(maxsize=None)(self._statements)
-        self.single = lru_cache(maxsize=None)(self._has_one)
+        self.single = lru_cache(maxsize=None)(self._is_single)
 
     @property
     def predicates(self) -> list[str]:
@@ -157,7 +157,7 @@ class Facts:
         """Return the names of predicates most similar to a text."""
         return tuple(nearest(text, self._kinds))
 
-    def _named(self, text: str) -> NameMatch:
+    def _match(self, text: str) -> NameMatch:
         if len(text) > LONGEST_NAME:
             return NameMatch(())
         try:
@@ -169,7 +169,7 @@ class Facts:
             return NameMatch((), tuple(error.candidates))
 
     def _find(self, name: str) -> tuple[Entity, ...]:
-        return tuple(self._ask(_program(("Find", [name]))).entities)
+        return tuple(self._run(_program(("Find", [name]))).entities)
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class Facts:
         """
         check()
         self.queries += 1
-        match = self._graph.match([(entity.name, INSTANCE_OF, "UNKNOWN 1")], k=_MOST_CONCEPTS)
+        match = self._graph.match([(entity.name, INSTANCE_OF, "UNKNOWN 1")], k=_MAX_CONCEPTS)
         edges = (edge.statement for solution in match.solutions for edge in solution.edges)
         return distinct(edge for edge in edges if edge.kind == "membership" and edge.subject.id == entity.id)
 
@@ -225,7 +225,7 @@ class Facts:
 
     # -- numbers of values -------------------------------------------------------------------------
 
-    def _has_one(self, predicate: str, direction: Direction) -> bool:
+    def _is_single(self, predicate: str, direction: Direction) -> bool:
         """Return whether a predicate has one object for each subject (forward), or one subject for each object
         (backward).
 
@@ -241,14 +241,14 @@ class Facts:
         scan = Scan(None, (predicate,), "subject", "subject" if direction == "forward" else "object", family)
         self.queries += 1
         statements, ends = self._graph.counted([scan, Reached(scan)], lambda node: ())
-        return ends >= LEAST_SUBJECTS and (statements - ends) * MOST_DOUBLED <= statements
+        return ends >= MIN_SUBJECTS and (statements - ends) * SINGLE_RATIO <= statements
 
     # -- queries -----------------------------------------------------------------------------------
 
     def _evidence(self, *steps: tuple[str, list[str]]) -> list[Evidence]:
-        return list(self._ask(_program(*steps)).evidence)
+        return list(self._run(_program(*steps)).evidence)
 
-    def _ask(self, program: list[dict[str, Any]]) -> Any:
+    def _run(self, program: list[dict[str, Any]]) -> Any:
         check()
         self.queries += 1
         return self._graph.kopl(program)
@@ -293,7 +293,7 @@ def distinct(facts: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 
 #: The maximum number of choices of the unknown nodes in one reading of a claim.
-MOST_CHOICES: Final = 20_000
+MAX_CHOICES: Final = 20_000
 _TIMES: Final = frozenset((START_TIME, END_TIME, POINT_IN_TIME))
 
 #: Maps nodes of a claim by number to entities or values; a known node that is not an entity of the graph maps to its text.
@@ -305,7 +305,7 @@ Reasons: TypeAlias = tuple[Reason, ...]
 class _ChoiceBudget:
     """The number of choices that may still be examined."""
 
-    choices: int = MOST_CHOICES
+    choices: int = MAX_CHOICES
 
     def one(self) -> bool:
         check()
@@ -324,14 +324,14 @@ class Judge:
         self.start: Binding = dict(start)
         self._stated = [triple for triple in claim.triples if not triple.denied]
         self._denied = [triple for triple in claim.triples if triple.denied]
-        self._left = _ChoiceBudget()
+        self._budget = _ChoiceBudget()
         predicates = {triple.relation: facts.predicate(triple.relation) for triple in claim.triples if triple.relation is not None}
         self._names: dict[str, str] = {text: name for text, name in predicates.items() if name is not None}
 
     @property
     def cut(self) -> bool:
         """Whether there were more choices than can be examined."""
-        return self._left.choices < 0
+        return self._budget.choices < 0
 
     # -- supported ---------------------------------------------------------------------------------
 
@@ -352,7 +352,7 @@ class Judge:
         triple = min(triples, key=lambda item: self._effort(item, binding))
         other_triples = [item for item in triples if item is not triple]
         for extended, reason in self._matches(triple, binding):
-            if not self._left.one():
+            if not self._budget.one():
                 return
             for complete, reasons in self._choices(extended, other_triples):
                 yield complete, (reason, *reasons)
@@ -376,7 +376,7 @@ class Judge:
         if name == INSTANCE_OF:
             yield from self._memberships(triple, binding)
             return
-        for fact in self._around(head, tail, name):
+        for fact in self._statements(head, tail, name):
             ends = {triple.head: fact.subject, triple.tail: fact.object}
             if triple.head == triple.tail and fact.subject != fact.object:
                 continue
@@ -392,7 +392,7 @@ class Judge:
             for fact in self._facts.concepts(head):
                 yield {**binding, triple.tail: fact.object}, Reason(triple, "stated", (fact,))
 
-    def _around(self, head: Entity | Value | None, tail: Entity | Value | None, name: str) -> tuple[Evidence, ...]:
+    def _statements(self, head: Entity | Value | None, tail: Entity | Value | None, name: str) -> tuple[Evidence, ...]:
         if isinstance(head, Entity):
             return self._facts.statements(head, name, "forward")
         if isinstance(tail, Entity):
@@ -412,16 +412,16 @@ class Judge:
         if name == INSTANCE_OF:
             return self._facts.membership(head, tail) if isinstance(tail, Entity) else ()
         facts = self._facts.statements(head, name, "forward")
-        return tuple(fact for fact in facts if self._same(fact.object, triple.tail, tail))
+        return tuple(fact for fact in facts if self._is_same(fact.object, triple.tail, tail))
 
-    def _same(self, there: Entity | Value, node: int, bound: Entity | Value) -> bool:
+    def _is_same(self, there: Entity | Value, node: int, bound: Entity | Value) -> bool:
         if isinstance(there, Entity) or isinstance(bound, Entity):
             same_entity = isinstance(there, Entity) and isinstance(bound, Entity) and there.id == bound.id
             # The name of an entity may also be a text value.
             return same_entity or (
-                not isinstance(there, Entity) and self._known(node) and likeness(self._text(node), there) == "same"
+                not isinstance(there, Entity) and self._is_known(node) and likeness(self._text(node), there) == "same"
             )
-        return likeness(self._text(node), there) == "same" if self._known(node) else there == bound
+        return likeness(self._text(node), there) == "same" if self._is_known(node) else there == bound
 
     # -- refuted -----------------------------------------------------------------------------------
 
@@ -430,7 +430,7 @@ class Judge:
         return self._refuted(self.start)
 
     def _refuted(self, binding: Binding) -> Reasons | None:
-        if not self._left.one():
+        if not self._budget.one():
             return None
         for triple in self._stated:
             if triple.head in binding and triple.tail in binding and (reason := self.excluded(triple, binding)) is not None:
@@ -513,7 +513,7 @@ class Judge:
         if name != INSTANCE_OF:
             if self._facts.single(name, "forward"):
                 stated_facts = self._facts.statements(head, name, "forward")
-                all_differ = all(self._other(fact.object, triple.tail, tail) for fact in stated_facts)
+                all_differ = all(self._is_other(fact.object, triple.tail, tail) for fact in stated_facts)
                 if stated_facts and all_differ and not any(map(_timed, stated_facts)):
                     return Reason(triple, "one value", stated_facts)
             if isinstance(tail, Entity) and self._facts.single(name, "backward"):
@@ -521,19 +521,19 @@ class Judge:
                 if (
                     stated_facts
                     and not any(map(_timed, stated_facts))
-                    and all(self._apart(fact.subject, head) for fact in stated_facts)
+                    and all(self._are_distinct(fact.subject, head) for fact in stated_facts)
                 ):
                     return Reason(triple, "one subject", stated_facts)
         if self._is_closed(name) and self._grounded(tail, name):
             return Reason(triple, "closed", ())
         return None
 
-    def _other(self, there: Entity | Value, node: int, bound: Entity | Value) -> bool:
+    def _is_other(self, there: Entity | Value, node: int, bound: Entity | Value) -> bool:
         if isinstance(there, Entity):
-            return isinstance(bound, Entity) and self._apart(there, bound)
-        return self._known(node) and likeness(self._text(node), there) == "other"
+            return isinstance(bound, Entity) and self._are_distinct(there, bound)
+        return self._is_known(node) and likeness(self._text(node), there) == "other"
 
-    def _apart(self, first: Entity, second: Entity) -> bool:
+    def _are_distinct(self, first: Entity, second: Entity) -> bool:
         """Return whether two entities are certainly different, and neither is part of the other."""
         if first.id == second.id or folded(first.name) == folded(second.name):
             return False
@@ -552,7 +552,7 @@ class Judge:
     def _name(self, triple: ClaimTriple) -> str | None:
         return None if triple.relation is None else self._names.get(triple.relation)
 
-    def _known(self, node: int) -> bool:
+    def _is_known(self, node: int) -> bool:
         return self._claim.nodes[node].known
 
     def _text(self, node: int) -> str:
@@ -572,7 +572,7 @@ def _timed(fact: Evidence) -> bool:
 
 
 #: The maximum number of readings of a claim with ambiguous names.
-MOST_READINGS: Final = 256
+MAX_READINGS: Final = 256
 #: The predicates with all their statements in the graph, or True for every predicate.
 Closed: TypeAlias = Collection[str] | bool
 
@@ -585,7 +585,7 @@ def verify(graph: Asking, claim: Claim, closed: Closed, single: Mapping[str, boo
     notes: list[str] = list(unknown(claim, facts))
     status, reasons = _decided(claim, facts, closed, notes)
     if status == "not enough facts":
-        reasons = tuple(Reason(triple, "open", ()) for triple in claim.triples if _is_open(triple, reasons)) + reasons
+        reasons = tuple(Reason(triple, "open", ()) for triple in claim.triples if _is_undecided(triple, reasons)) + reasons
         notes += reversed_notes(claim, facts)
     similar = tuple(graph.match(_pattern(claim), k=nearest).solutions) if nearest and _pattern(claim) else ()
     return Verdict(
@@ -596,14 +596,14 @@ def verify(graph: Asking, claim: Claim, closed: Closed, single: Mapping[str, boo
 def _decided(claim: Claim, facts: Facts, closed: Closed, notes: list[str]) -> tuple[Status, Reasons]:
     """Return the status and reasons over all readings: supported if one reading is, refuted if all are."""
     judges = []
-    for start in islice(_readings(claim, facts), MOST_READINGS + 1):
+    for start in islice(_readings(claim, facts), MAX_READINGS + 1):
         judge = Judge(claim, facts, closed, start)
         reasons = judge.supported()
         if reasons is not None:
             return "supported", _in_order(claim, reasons)
         judges.append(judge)
-    if len(judges) > MOST_READINGS:
-        notes.append(f"the names of the claim have more than {MOST_READINGS} readings")
+    if len(judges) > MAX_READINGS:
+        notes.append(f"the names of the claim have more than {MAX_READINGS} readings")
         return "not enough facts", ()
     denials_of_all: list[Reason] = []
     for judge in judges:
@@ -640,7 +640,7 @@ def _partly(claim: Claim, judges: list[Judge]) -> Reasons:
     return tuple(reasons)
 
 
-def _is_open(triple: ClaimTriple, reasons: Reasons) -> bool:
+def _is_undecided(triple: ClaimTriple, reasons: Reasons) -> bool:
     return all(reason.triple is not triple for reason in reasons)
 
 
@@ -660,7 +660,7 @@ def unknown(claim: Claim, facts: Facts) -> Iterator[str]:
             continue
         name = facts.predicate(triple.relation)
         if name is None:
-            yield f"the graph has no predicate {triple.relation!r}" + _near(facts.nearest_predicates(triple.relation))
+            yield f"the graph has no predicate {triple.relation!r}" + _nearest_text(facts.nearest_predicates(triple.relation))
         elif name != triple.relation:
             yield f"{triple.relation!r} is taken for the predicate {name!r}"
     values = {triple.tail for triple in claim.triples if _takes_values(triple, facts)}
@@ -671,7 +671,7 @@ def unknown(claim: Claim, facts: Facts) -> Iterator[str]:
             continue
         named = facts.named(node.text)
         if not named.entities and number not in values:
-            yield f"the graph has nothing called {node.text!r}" + _near(named.candidates)
+            yield f"the graph has nothing called {node.text!r}" + _nearest_text(named.candidates)
         elif len(named.entities) > 1:
             yield f"{len(named.entities)} entities are called {node.text!r}: supported if for one of them, refuted if for all"
         elif named.entities and named.entities[0].name != node.text:
@@ -696,7 +696,7 @@ def _takes_values(triple: ClaimTriple, facts: Facts) -> bool:
     return name is not None and facts.has_values(name)
 
 
-def _near(candidates: tuple[str, ...]) -> str:
+def _nearest_text(candidates: tuple[str, ...]) -> str:
     return f" (nearest: {', '.join(map(repr, candidates))})" if candidates else ""
 
 

@@ -10,7 +10,7 @@ from condgraph.grammars.kopl import quoted
 from condgraph.grammars.parts import Part, Ref, Repeat, Rules, Seq, Text, alt, object_schema, seq, single, tree_in, trie
 from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.logic.formula import And, Atom, Constant, Exists, Formula, Not, Or, Query, Typed, Variable, name_text
-from condgraph.languages.logic.text import MOST_ATOMS
+from condgraph.languages.logic.text import MAX_ATOMS
 
 # -- queries as formulas ---------------------------------------------------------------------------
 # ?x : exists ?a. capital("Nepal", ?a) and twin(?a, ?x) and not port(?x)
@@ -45,7 +45,7 @@ def rules(names: Vocabulary, *, depth: int) -> Rules:
     deepest = depth if names.relations else 0
     for level in range(deepest, -1, -1):
         result |= _level(result, level, deepest)
-    most = max(1, min(_BRANCHES, MOST_ATOMS // (_JOINED * _atoms(0, deepest))))
+    most = max(1, min(_BRANCHES, MAX_ATOMS // (_JOINED * _atoms(0, deepest))))
     either = [_either(Ref("all-0"), most)]
     if most == 1 and "atom-0" in result:
         # If one part may have too many atoms to be repeated, plain ones may be.

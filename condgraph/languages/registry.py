@@ -192,8 +192,8 @@ def _is_period(name: str, options: dict[str, Any]) -> bool:
 
 #: Plans cached per schema, and the longest text whose plan is cached. A change of the graph's content
 #: drops the schema, and the cache with it.
-MOST_PLANS: Final = 512
-_MOST_CHARACTERS: Final = 4_000
+MAX_PLANS: Final = 512
+_MAX_CHARACTERS: Final = 4_000
 
 
 def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
@@ -202,7 +202,7 @@ def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, A
     The plan depends on the program and the schema, not on the store. Plans of texts are cached with
     the schema.
     """
-    if type(program) is not str or len(program) > _MOST_CHARACTERS:
+    if type(program) is not str or len(program) > _MAX_CHARACTERS:
         return _lower(schema, program, language, options)
     key = (language, program, *options.items())
     try:
@@ -214,7 +214,7 @@ def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, A
     if result is None:
         result = _lower(schema, program, language, options)
         if all(value is None or type(value) in (str, bool) or name == "period" for name, value in options.items()):
-            if len(plans) >= MOST_PLANS:
+            if len(plans) >= MAX_PLANS:
                 plans.clear()
             plans[key] = result
     return result

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 WIDTH, BOX, HEIGHT, LEVEL = 190, 170, 42, 96
 #: The most characters of a name in a box, and the most leaves of a picture.
 LETTERS, MOST_LEAVES = 24, 24
-_JOINED: Final = {"and": "and", "or": "or", "not": "not"}
+_CONNECTIVES: Final = {"and": "and", "or": "or", "not": "not"}
 
 
 def drawn(root: Derivation, name: Callable[[int], str]) -> str:
     """Return the picture of a derivation as SVG. `name` returns the name of a node."""
-    leaves = _leaves(root)
+    leaves = _leaf_count(root)
     if leaves > MOST_LEAVES:
         return f"<div>a tree of {leaves} branches is not drawn</div>"
     parts: list[str] = []
@@ -52,35 +52,35 @@ def drawn(root: Derivation, name: Callable[[int], str]) -> str:
     )
 
 
-def _leaves(one: Derivation) -> int:
-    return max(1, sum(map(_leaves, one.parts)))
+def _leaf_count(one: Derivation) -> int:
+    return max(1, sum(map(_leaf_count, one.parts)))
 
 
 def _depth(one: Derivation) -> int:
-    return 1 + max(map(_depth, one.parts), default=0) + (1 if _bare(one) else 0)
+    return 1 + max(map(_depth, one.parts), default=0) + (1 if _negated(one) else 0)
 
 
-def _bare(one: Derivation) -> bool:
+def _negated(one: Derivation) -> bool:
     """Whether the derivation is a negated edge, whose constant has no derivation of its own to draw."""
     return one.kind == "not" and one.edge is not None
 
 
 def _draw(one: Derivation, left: float, level: int, parts: list[str], name: Callable[[int], str]) -> float:
     """Draw a derivation and its parts; return the x of the middle of its box."""
-    middle, top = left + _leaves(one) * WIDTH / 2, level * LEVEL + 5
+    middle, top = left + _leaf_count(one) * WIDTH / 2, level * LEVEL + 5
     part_left = left
     for part in one.parts:
         part_middle = _draw(part, part_left, level + 1, parts, name)
-        part_left += _leaves(part) * WIDTH
+        part_left += _leaf_count(part) * WIDTH
         _line(one, part_middle, level + 1, middle, level, parts)
-    if _bare(one) and one.edge is not None:
+    if _negated(one) and one.edge is not None:
         other = one.edge.object if one.edge.subject == one.node else one.edge.subject
         _box(middle, (level + 1) * LEVEL + 5, name(other), "", parts)
         _line(one, middle, level + 1, middle, level, parts)
-    word = _JOINED.get(one.kind, "")
+    word = _CONNECTIVES.get(one.kind, "")
     title = f"?{one.variable} = " if one.variable else ""
     text = title + ("" if one.node is None else name(one.node))
-    _box(middle, top, text, " ".join(filter(None, (word if not _bare(one) else "", _score(one.score), one.reason))), parts)
+    _box(middle, top, text, " ".join(filter(None, (word if not _negated(one) else "", _score(one.score), one.reason))), parts)
     return middle
 
 
@@ -237,10 +237,10 @@ class LogicAnswer:
     def explain(self) -> str:
         """Return the derivation as text, one line per node of the tree."""
         lines: list[str] = []
-        self._tell(self.derivation, 0, lines)
+        self._describe(self.derivation, 0, lines)
         return "\n".join(lines)
 
-    def _tell(self, one: Derivation, depth: int, lines: list[str]) -> None:
+    def _describe(self, one: Derivation, depth: int, lines: list[str]) -> None:
         name = "" if one.node is None else self._snapshot.name(one.node)
         variable = f"?{one.variable} = " if one.variable is not None else ""
         text = f"{'  ' * depth}{_number(one.score)}  "
@@ -256,7 +256,7 @@ class LogicAnswer:
                 lines.append(f"{'  ' * (depth + 1)}rule {match}")
                 lines.extend(f"{'  ' * (depth + 2)}{statement}" for statement in match.statements)
         for part in one.parts:
-            self._tell(part, depth + 1, lines)
+            self._describe(part, depth + 1, lines)
 
     def __repr__(self) -> str:
         return f"<{self.entity.name}: {_number(self.score)}, {'observed' if self.observed else 'predicted'}>"

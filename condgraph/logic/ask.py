@@ -139,7 +139,7 @@ def ranked(tree: Tree, snapshot: Snapshot, matrix: Matrix, *, k: int | None, alp
                 continue
             break
         # More than k answers are needed to know whether k cuts some off.
-        if least > 0.0 and k is not None and np.count_nonzero(scores.values >= least) > k and _has_observed(scores, tree, snapshot):
+        if least > 0.0 and k is not None and np.count_nonzero(scores.values >= least) > k and _is_whole(scores, tree, snapshot):
             break
     assert forward is not None and scores is not None  # noqa: PT018
     if scores.default > 0.0:
@@ -149,7 +149,7 @@ def ranked(tree: Tree, snapshot: Snapshot, matrix: Matrix, *, k: int | None, alp
     order = np.lexsort((scores.ids, -scores.values, ~is_observed))
     best = order if k is None else order[:k]
     return Ranked(
-        scores.ids[best], _below_one(scores.values[best], is_observed[best]), is_observed[best], len(best) < len(order), forward
+        scores.ids[best], _capped(scores.values[best], is_observed[best]), is_observed[best], len(best) < len(order), forward
     )
 
 
@@ -163,7 +163,7 @@ def observed(tree: Tree, snapshot: Snapshot, found: Vector) -> NDArray[np.bool_]
     return is_observed
 
 
-def _has_observed(found: Vector, tree: Tree, snapshot: Snapshot) -> bool:
+def _is_whole(found: Vector, tree: Tree, snapshot: Snapshot) -> bool:
     """Whether the answers include all that the graph alone gives. Without a negation these have score 1; with one, a
     predicted edge may lower their scores.
     """
@@ -179,7 +179,7 @@ def _spelled(found: Vector, size: int) -> Vector:
     return Vector(0.0, all_ids, found.at(all_ids))
 
 
-def _below_one(scores: Scores, own: NDArray[np.bool_]) -> Scores:
+def _capped(scores: Scores, own: NDArray[np.bool_]) -> Scores:
     """Lower scores of 1 that are not observed: a union of near-certain predictions is rounded up to 1."""
     return np.where(own, scores, np.minimum(scores, np.nextafter(1.0, 0.0)))
 
@@ -187,7 +187,7 @@ def _below_one(scores: Scores, own: NDArray[np.bool_]) -> Scores:
 # -- ask ---------------------------------------------------------------------------------------------
 
 
-_KEPT = "logic.predicted"
+_CACHE_KEY = "logic.predicted"
 
 
 def parsed(query: Any, branches: Sequence[Any]) -> Query:
@@ -219,10 +219,10 @@ def matrix_of(snapshot: Snapshot, model: Any, epsilon: float | None, cap: int | 
         raise OptionError(f"a link prediction model has `score_tails`; {type(model).__name__} has none")
     least = EPSILON if epsilon is None else epsilon
     checked_bounds(least, cap)
-    cached = snapshot.schema.kept.get(_KEPT)
+    cached = snapshot.schema.kept.get(_CACHE_KEY)
     if cached is not None and cached.model is model and (cached.epsilon, cached.cap) == (least, cap):
         return cached  # type: ignore[no-any-return]
-    predicted = snapshot.schema.kept[_KEPT] = Predicted(observed, model, epsilon=least, cap=cap)
+    predicted = snapshot.schema.kept[_CACHE_KEY] = Predicted(observed, model, epsilon=least, cap=cap)
     return predicted
 
 
@@ -293,7 +293,7 @@ def logic(
     warnings.extend(getattr(getattr(matrix, "model", None), "warnings", ()))
     best = ranked(tree, snapshot, matrix, k=k, alpha=alpha)
     if not len(best.ids):
-        warnings.extend(_nothing(all_times, parsed_query, model, period, bound=k is not None))
+        warnings.extend(_explain_empty(all_times, parsed_query, model, period, bound=k is not None))
     answers = _answers(best, tree, snapshot, parsed_query, timeout)
     result = LogicAnswers(str(parsed_query), answers, best.more, warnings, None, _counting(tree, snapshot, matrix, alpha))
     if explain:
@@ -302,7 +302,7 @@ def logic(
     return result.keep_to(timeout)
 
 
-def _nothing(snapshot: Snapshot, read: Query, model: Any, period: Period | None, *, bound: bool) -> list[str]:
+def _explain_empty(snapshot: Snapshot, read: Query, model: Any, period: Period | None, *, bound: bool) -> list[str]:
     """Explain an empty answer. Without a model, give the warnings that any program over the graph gives."""
     if model is not None:
         return ["the answer is empty: neither the graph nor the model gives any entity a score"]

@@ -24,9 +24,9 @@ from condgraph.logic.propagation import Adjacency, Ids, Key, Rows
 Row: TypeAlias = tuple[NDArray[np.int32], NDArray[np.float32]]
 #: The most scores in one call of the model, and the most entries in the cache of rows.
 SCORES_AT_ONCE: Final = 8_000_000
-MOST_KEPT: Final = 40_000_000
+MAX_CACHED: Final = 40_000_000
 #: The highest valid score: a calibrated one may be rounded to slightly more than 1.
-_MOST: Final = 1.0 + 1e-5
+_MAX_SCORE: Final = 1.0 + 1e-5
 
 
 @runtime_checkable
@@ -70,7 +70,7 @@ class Predicted:
         self.warnings: list[str] = []
         self._checked(len(in_graph), entities)
         self._relations = {name: number for number, name in enumerate(model.relations)}
-        self._kept: dict[Key, dict[int, Row]] = {}
+        self._cache: dict[Key, dict[int, Row]] = {}
         self._entries = 0
 
     def _checked(self, known: int, entities: Sequence[str]) -> None:
@@ -113,35 +113,35 @@ class Predicted:
         number = self.relation(key[0])
         if max(least, self.epsilon) > 1.0 - DELTA:
             return self.observed.rows(key, heads)
-        cached = self._kept.setdefault(key, {})
+        cached = self._cache.setdefault(key, {})
         missing = [head for head in heads.tolist() if head not in cached]
         computed: dict[int, Row] = {}
         at_once = max(1, SCORES_AT_ONCE // max(1, len(self.nodes)))
         for begin in range(0, len(missing), at_once):
             check()
-            self._ask(key, number, missing[begin : begin + at_once], computed)
+            self._predict(key, number, missing[begin : begin + at_once], computed)
         rows = [cached[head] if head in cached else computed[head] for head in heads.tolist()]
-        self._keep(cached, computed)
+        self._store(cached, computed)
         counts = np.fromiter((len(ids) for ids, _ in rows), np.int64, len(rows))
         offsets = np.concatenate([[0], np.cumsum(counts)])
         if not rows:
             return Rows(heads, offsets, np.empty(0, np.int32), np.empty(0, np.float32))
         return Rows(heads, offsets, np.concatenate([ids for ids, _ in rows]), np.concatenate([values for _, values in rows]))
 
-    def _keep(
+    def _store(
         self,
         kept: dict[int, Row],
         found: dict[int, Row],
     ) -> None:
         self._entries += sum(len(ids) + 16 for ids, _ in found.values())
-        if self._entries > MOST_KEPT:
-            for rows in self._kept.values():
+        if self._entries > MAX_CACHED:
+            for rows in self._cache.values():
                 rows.clear()
             self._entries = sum(len(ids) + 16 for ids, _ in found.values())
-        if self._entries <= MOST_KEPT:
+        if self._entries <= MAX_CACHED:
             kept.update(found)
 
-    def _ask(self, key: Key, number: int, heads: list[int], found: dict[int, Row]) -> None:
+    def _predict(self, key: Key, number: int, heads: list[int], found: dict[int, Row]) -> None:
         """Compute the rows of some heads with the model."""
         numbers = np.array(heads, np.int64)
         places = self.places[numbers]
@@ -193,7 +193,7 @@ class Predicted:
             raise ModelError(f"the model gave scores for {relation!r} that are no numbers, but {array.dtype}")
         if not np.isfinite(array).all():
             raise ModelError(f"the model gave a score for {relation!r} that is no number", hint="train it again")
-        if self.model.calibrated and array.size and not (array.min() >= 0.0 and array.max() <= _MOST):
+        if self.model.calibrated and array.size and not (array.min() >= 0.0 and array.max() <= _MAX_SCORE):
             outside = float(array.min() if array.min() < 0.0 else array.max())
             raise ModelError(
                 f"the model says that it is calibrated, and gave {relation!r} a score of {outside:.6g}, which is not in [0, 1]",

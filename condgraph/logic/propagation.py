@@ -217,7 +217,7 @@ class Adjacency:
     def whole(self, key: Key) -> Rows:
         rows = self._rows.get(key)
         if rows is None:
-            rows = self._rows[key] = self._made(key)
+            rows = self._rows[key] = self._compute(key)
         return rows
 
     def every_row(self, key: Key, least: float = 0.0) -> Rows:
@@ -245,7 +245,7 @@ class Adjacency:
             statements.extend(outgoing[self.snapshot.relation_object[outgoing] == object_].tolist())
         return statements
 
-    def _made(self, key: Key) -> Rows:
+    def _compute(self, key: Key) -> Rows:
         runs = self.snapshot.runs((key[0],), True, False)
         if not runs:
             return NO_ROWS
@@ -262,14 +262,14 @@ class Adjacency:
         )
 
 
-_KEPT: Final = "logic.adjacency"
+_CACHE_KEY: Final = "logic.adjacency"
 
 
 def adjacency(snapshot: Snapshot) -> Adjacency:
     """Return the adjacency of a snapshot, cached as long as the snapshot is open."""
-    cached = snapshot.schema.kept.get(_KEPT)
+    cached = snapshot.schema.kept.get(_CACHE_KEY)
     if cached is None:
-        cached = snapshot.schema.kept[_KEPT] = Adjacency(snapshot)
+        cached = snapshot.schema.kept[_CACHE_KEY] = Adjacency(snapshot)
     assert isinstance(cached, Adjacency)
     return cached
 
@@ -284,9 +284,9 @@ def adjacency(snapshot: Snapshot) -> Adjacency:
 
 
 #: The number of entries below which sorting is faster than a table of all nodes.
-SORTED_BELOW: Final = 4_096
+MIN_TABLE: Final = 4_096
 #: The number of heads whose rows are gathered at once.
-AT_ONCE: Final = 4_096
+CHUNK: Final = 4_096
 #: The number of entries whose products are computed at once.
 IN_CACHE: Final = 65_536
 
@@ -307,30 +307,30 @@ def project(matrix: Matrix, key: Key, frontier: Vector, least: float = 0.0, cand
     # The quotient may have been rounded up.
     needed = SLACK * least / float(scores.max()) if least > 0.0 else 0.0
     if len(heads) == 1:
-        result = _one_row(matrix.rows(key, heads, needed), float(scores[0]))
+        result = _scaled_row(matrix.rows(key, heads, needed), float(scores[0]))
     else:
         every_row = matrix.whole(key)
         if every_row is not None and 3 * len(heads) >= len(every_row.heads):
-            result = _whole(every_row, Vector(0.0, heads, scores), matrix.size)
+            result = _full_product(every_row, Vector(0.0, heads, scores), matrix.size)
         else:
             result = _gathered(matrix, key, heads, scores, needed)
-    return _kept(result, least, candidates)
+    return _pruned(result, least, candidates)
 
 
-def _kept(found: Vector, least: float, candidates: Ids | None) -> Vector:
+def _pruned(found: Vector, least: float, candidates: Ids | None) -> Vector:
     if candidates is not None:
         found = Vector(0.0, candidates, found.at(candidates))
     return found.pruned(least)
 
 
-def _one_row(rows: Rows, score: float) -> Vector:
+def _scaled_row(rows: Rows, score: float) -> Vector:
     return Vector(0.0, rows.ids.astype(np.int64), rows.values.astype(np.float64) * score)
 
 
-def _whole(rows: Rows, frontier: Vector, size: int) -> Vector:
+def _full_product(rows: Rows, frontier: Vector, size: int) -> Vector:
     weights = frontier.at(rows.heads)
-    if len(rows.ids) < SORTED_BELOW:
-        return _sorted_largest(rows.ids, np.repeat(weights, rows.counts()) * rows.values)
+    if len(rows.ids) < MIN_TABLE:
+        return _largest_sorted(rows.ids, np.repeat(weights, rows.counts()) * rows.values)
     table = np.zeros(size)
     _into(table, rows, weights)
     return _from_table(table)
@@ -354,14 +354,14 @@ def _into(table: Scores, rows: Rows, weights: Scores) -> None:
 
 def _gathered(matrix: Matrix, key: Key, heads: Ids, scores: Scores, needed: float) -> Vector:
     table: Scores | None = None
-    for begin in range(0, len(heads), AT_ONCE):
+    for begin in range(0, len(heads), CHUNK):
         check()
-        batch, batch_scores = heads[begin : begin + AT_ONCE], scores[begin : begin + AT_ONCE]
+        batch, batch_scores = heads[begin : begin + CHUNK], scores[begin : begin + CHUNK]
         rows = matrix.rows(key, batch, needed)
         if len(rows.heads) != len(batch):
             batch_scores = batch_scores[np.searchsorted(batch, rows.heads)]
-        if len(heads) <= AT_ONCE and len(rows.ids) < SORTED_BELOW:
-            return _sorted_largest(rows.ids, np.repeat(batch_scores, rows.counts()) * rows.values)
+        if len(heads) <= CHUNK and len(rows.ids) < MIN_TABLE:
+            return _largest_sorted(rows.ids, np.repeat(batch_scores, rows.counts()) * rows.values)
         if table is None:
             table = np.zeros(matrix.size)
         _into(table, rows, batch_scores)
@@ -374,7 +374,7 @@ def _from_table(table: Scores) -> Vector:
     return Vector(0.0, ids, table[ids])
 
 
-def _sorted_largest(ids: Ids, products: Scores) -> Vector:
+def _largest_sorted(ids: Ids, products: Scores) -> Vector:
     if not len(ids):
         return NOTHING
     order = np.argsort(ids, kind="stable")
@@ -386,7 +386,7 @@ def _sorted_largest(ids: Ids, products: Scores) -> Vector:
 def _from_everything(matrix: Matrix, key: Key, frontier: Vector, least: float, candidates: Ids | None) -> Vector:
     """Project a frontier of almost all nodes, with all rows of the relation."""
     rows = matrix.every_row(key, least)
-    return _kept(_whole(rows, frontier, matrix.size), least, candidates)
+    return _pruned(_full_product(rows, frontier, matrix.size), least, candidates)
 
 
 # -- anti-projection -------------------------------------------------------------------------------
@@ -424,14 +424,14 @@ def anti_project(matrix: Matrix, key: Key, frontier: Vector, alpha: float) -> Ve
 def _by_score(frontier: Vector, size: int) -> Iterator[tuple[Ids, Scores]]:
     """Yield the nodes of a frontier by falling score, then by number, in batches of growing size."""
     above = frontier.values > frontier.default
-    yield from _cut(*_falling(frontier.ids[above], frontier.values[above]))
+    yield from _growing_slices(*_falling(frontier.ids[above], frontier.values[above]))
     if frontier.default > 0.0:
         unlisted = np.ones(size, bool)
         unlisted[frontier.ids] = False
         default_ids = np.flatnonzero(unlisted)
-        yield from _cut(default_ids, np.full(len(default_ids), frontier.default))
+        yield from _growing_slices(default_ids, np.full(len(default_ids), frontier.default))
         below = ~above & (frontier.values > 0.0)
-        yield from _cut(*_falling(frontier.ids[below], frontier.values[below]))
+        yield from _growing_slices(*_falling(frontier.ids[below], frontier.values[below]))
 
 
 def _falling(ids: Ids, values: Scores) -> tuple[Ids, Scores]:
@@ -439,7 +439,7 @@ def _falling(ids: Ids, values: Scores) -> tuple[Ids, Scores]:
     return ids[order], values[order]
 
 
-def _cut(ids: Ids, values: Scores) -> Iterator[tuple[Ids, Scores]]:
+def _growing_slices(ids: Ids, values: Scores) -> Iterator[tuple[Ids, Scores]]:
     begin, length = 0, 1
     while begin < len(ids):
         check()
@@ -512,10 +512,10 @@ class Forward:
 
     def _of(self, node: Tree, least: float, candidates: Ids | None) -> Vector:
         check()
-        vector = self.vectors[id(node)] = self._made(node, least, candidates)
+        vector = self.vectors[id(node)] = self._compute(node, least, candidates)
         return vector
 
-    def _made(self, node: Tree, least: float, candidates: Ids | None) -> Vector:
+    def _compute(self, node: Tree, least: float, candidates: Ids | None) -> Vector:
         if isinstance(node, Anchor):
             return certain(anchored(node, self.snapshot))
         if isinstance(node, Anything):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 #: The type of predicted relationships in Neo4j.
 PREDICTED: Final = "CONDGRAPH_PREDICTED"
-_ANSWERED_HERE: Final = "graph.logic(query, model=...) answers it"
+_HINT: Final = "graph.logic(query, model=...) answers it"
 
 
 def combined(tree: Intersection | Union, alpha: float, target: str, s: str, o: str, minimum: str) -> tuple[list[Tree], str, str]:
@@ -49,7 +49,7 @@ def combined(tree: Intersection | Union, alpha: float, target: str, s: str, o: s
     is_product = isinstance(tree, Intersection)
     negated = [isinstance(part, Complement) for part in tree.parts]
     if any(isinstance(part, Anything) for part in parts) or (all(negated) if is_product else any(negated)):
-        raise UnsupportedError(target, ["a negated branch with no positive branch next to it"], hint=_ANSWERED_HERE)
+        raise UnsupportedError(target, ["a negated branch with no positive branch next to it"], hint=_HINT)
     expressions = []
     for name in (s, o):
         terms = []
@@ -63,7 +63,7 @@ def combined(tree: Intersection | Union, alpha: float, target: str, s: str, o: s
 
 def _unsupported(target: str, tree: Tree) -> UnsupportedError:
     names = {Anything: "a variable without an atom", Complement: "a negated branch with no positive branch next to it"}
-    return UnsupportedError(target, [names.get(type(tree), "an `exists` joined by a negated atom")], hint=_ANSWERED_HERE)
+    return UnsupportedError(target, [names.get(type(tree), "an `exists` joined by a negated atom")], hint=_HINT)
 
 
 class SparqlText:

@@ -31,9 +31,9 @@ ENTITY_THRESHOLD: Final = 0.6
 #: Columns with more statements are looked up by exact text first.
 LARGE: Final = 20_000
 #: Columns with more statements are not searched for the values of other columns.
-JOINED: Final = 200_000
+MAX_JOINED: Final = 200_000
 #: The most columns in the cache; the oldest are removed.
-_KEPT: Final = 4096
+_MAX_CACHED: Final = 4096
 #: The most vocabularies of heads in the cache.
 _HEADS: Final = 64
 
@@ -98,7 +98,7 @@ class Column:
     @built
     def values(self) -> frozenset[Value]:
         """The distinct values, entities by name; empty for columns too large to compare."""
-        return frozenset(value for values in self.cells.values() for value in values) if len(self) <= JOINED else frozenset()
+        return frozenset(value for values in self.cells.values() for value in values) if len(self) <= MAX_JOINED else frozenset()
 
     def refers_to(self, table: str) -> bool:
         """Return whether some object is a row of a table."""
@@ -218,7 +218,7 @@ class Linker:
         if result is None:
             result = Column(self.snapshot, self._statements(predicates, source))
             with self._lock:
-                while len(self._columns) >= _KEPT:
+                while len(self._columns) >= _MAX_CACHED:
                     del self._columns[next(iter(self._columns))]
                 self._columns[key] = result
         return result
@@ -278,7 +278,7 @@ def _numbers(snapshot: Snapshot, predicates: tuple[str, ...] | None) -> Sequence
 #: The most names in the cache of look-ups.
 _REMEMBERED = 100_000
 #: The most tables in which keys are looked up.
-_MOST_TABLES = 100
+_MAX_TABLES = 100
 
 
 class NameReader(Protocol):
@@ -356,7 +356,7 @@ class LinkingSchema(StoredSchema):
 
     def keyed(self, key: str) -> tuple[tuple[str, str], ...]:
         """Return the rows, id and name, with a text as key; nothing if there are too many tables to look in."""
-        idents = ids_of_key(key, self.keyed_tables) if len(self.keyed_tables) <= _MOST_TABLES else []
+        idents = ids_of_key(key, self.keyed_tables) if len(self.keyed_tables) <= _MAX_TABLES else []
         return tuple((ident, name) for ident in idents if (name := self.reader.name_of(ident)) is not None)
 
     def forget(self, names: Sequence[str]) -> None:
@@ -482,7 +482,7 @@ class RemoteLinker(Linker):
 
     def column(self, predicates: tuple[str, ...] | None, source: str | None) -> Column:
         """Return the objects of predicates (None: of all), in one source or in all."""
-        result: Column = self._kept(
+        result: Column = self._cached(
             self._columns, (predicates, source), lambda: RemoteColumn(self._reader, predicates, source), 4096
         )
         return result
@@ -501,7 +501,7 @@ class RemoteLinker(Linker):
         """The names of all entities and concepts that are not table rows."""
         return Vocabulary(sorted(set(self._reader.names())))
 
-    def _kept(self, among: dict[Any, Any], key: Any, make: Any, most: int) -> Any:
+    def _cached(self, among: dict[Any, Any], key: Any, make: Any, most: int) -> Any:
         result = among.get(key)
         if result is None:
             result = make()

@@ -47,7 +47,7 @@ class Vocabulary:
         keys = np.fromiter((_key(fold(name)) for name in names), np.uint64, len(names))
         self._order = np.argsort(keys, kind="stable").astype(np.int32)
         self._keys = keys[self._order]
-        self._kept: dict[str, Any] = {}
+        self._cache: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -77,7 +77,7 @@ class Vocabulary:
         """Build the similarity index on first use, and return it: offsets by column, the positions of names with it,
         and their values.
         """
-        result: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]] = shared(self._kept, "postings", self._index)
+        result: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]] = shared(self._cache, "postings", self._index)
         return result
 
     def _index(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
@@ -126,16 +126,14 @@ class Vocabulary:
         weights = np.asarray(arrays["weights"], np.float32)
         fits = len(vocabulary._keys) == len(vocabulary._order) == len(names) and len(members) == len(weights)
         fits = fits and len(starts) == encoder.dimension + 1 and starts[0] == 0 and starts[-1] == len(members)
-        fits = (
-            fits and bool((np.diff(starts) >= 0).all()) and _within(members, len(names)) and _within(vocabulary._order, len(names))
-        )
+        fits = fits and bool((np.diff(starts) >= 0).all()) and _valid(members, len(names)) and _valid(vocabulary._order, len(names))
         if not fits:
             raise StoreDamagedError(f"the index of names does not fit {len(names)} names")
-        vocabulary._kept = {"postings": (starts, members, weights)}
+        vocabulary._cache = {"postings": (starts, members, weights)}
         return vocabulary
 
 
-def _within(positions: NDArray[np.int32], size: int) -> bool:
+def _valid(positions: NDArray[np.int32], size: int) -> bool:
     return not len(positions) or (int(positions.min()) >= 0 and int(positions.max()) < size)
 
 
@@ -196,7 +194,7 @@ THRESHOLD: Final = 0.4
 #: The least similarity of a near match.
 _WORTH: Final = 0.2
 #: The most near matches.
-MOST_NEAR: Final = 5
+MAX_NEAR: Final = 5
 _WORD: Final = re.compile(r"\w+")
 #: In words of this length or more, another letter may be a typing error.
 _LONG: Final = 8
@@ -234,7 +232,7 @@ def resolve(
     *,
     threshold: float = THRESHOLD,
     among: NDArray[np.integer] | None = None,
-    most: int = MOST_NEAR,
+    most: int = MAX_NEAR,
     names: bool = True,
 ) -> Resolution:
     """Look up `name` in `vocabulary`.
@@ -259,7 +257,7 @@ def resolve(
         tied = (_similar(vocabulary, scores, position) for position in np.flatnonzero(scores == best).tolist())
         matches = tuple(match for match in tied if not (names and is_other(name, match.name)))
         scores[[match.position for match in matches]] = 0.0
-    return Resolution(name, matches, _near(vocabulary, scores, most))
+    return Resolution(name, matches, _nearest_matches(vocabulary, scores, most))
 
 
 def is_other(text: str, other: str) -> bool:
@@ -277,7 +275,7 @@ def is_other(text: str, other: str) -> bool:
     )
 
 
-def _near(vocabulary: Vocabulary, scores: NDArray[np.float64], most: int) -> tuple[Match, ...]:
+def _nearest_matches(vocabulary: Vocabulary, scores: NDArray[np.float64], most: int) -> tuple[Match, ...]:
     """Return the best remaining names, at most `most`, by falling score, then name, then position."""
     candidates = np.flatnonzero(scores >= _WORTH)
     if len(candidates) > most > 0:
@@ -309,15 +307,15 @@ def _mask(among: NDArray[np.integer], size: int) -> NDArray[np.bool_]:
 Way: TypeAlias = Literal["marks", "alias", "letter", "order", "last", "initials"]
 SCORES: Final[dict[Way, float]] = {"marks": 1.0, "alias": 0.95, "letter": 0.9, "order": 0.85, "last": 0.6, "initials": 0.6}
 #: The most names of a graph for which names with a letter left out are indexed.
-MOST_NAMES: Final = 400_000
+MAX_NAMES: Final = 400_000
 #: The shortest and longest names in which a letter may be wrong.
 _LEAST, _MOST = 3, 60
 #: Aliases of this length or more may be typed in lower case.
 _SHORT: Final = 4
 #: The most names that a spelling may stand for; with more, it matches none.
-MOST_MEANT: Final = 8
+MAX_MEANINGS: Final = 8
 _MARKS: Final = re.compile(r"[’'`.]")
-_BETWEEN: Final = re.compile(r"[\W_]+")
+_SEPARATORS: Final = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +333,7 @@ def bare(text: str) -> str:
     >>> bare("Heather_O'Rourke"), bare("Jean-Luc  GODARD, Jr.")
     ('heather orourke', 'jean luc godard jr')
     """
-    return _BETWEEN.sub(" ", _MARKS.sub("", fold(text))).strip()
+    return _SEPARATORS.sub(" ", _MARKS.sub("", fold(text))).strip()
 
 
 def one_wrong(one: str, other: str) -> bool:
@@ -362,13 +360,13 @@ class _Hashes:
             places.append(place)
         order = np.argsort(np.array(keys, np.int64), kind="stable")
         self._keys: NDArray[np.int64] = np.array(keys, np.int64)[order]
-        self._places: NDArray[np.int32] = np.array(places, np.int32)[order]
+        self._positions: NDArray[np.int32] = np.array(places, np.int32)[order]
 
     def find(self, keys: Sequence[str]) -> list[int]:
         """Return the positions of names that may have one of the keys; keys may collide."""
         wanted = np.array([hash(key) for key in keys], np.int64)
         starts, stops = np.searchsorted(self._keys, wanted, "left"), np.searchsorted(self._keys, wanted, "right")
-        runs = [self._places[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if a < b]
+        runs = [self._positions[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if a < b]
         return np.unique(np.concatenate(runs)).tolist() if runs else []
 
 
@@ -383,17 +381,17 @@ class Spellings:
         for alias, name in watched(aliases):
             if key := bare(alias):
                 self._aliases.setdefault(key, {})[name] = None
-        self._bare = [bare(name) for name in watched(names)]
-        self._whole = _Hashes((key, place) for place, key in enumerate(self._bare) if key)
+        self._stripped = [bare(name) for name in watched(names)]
+        self._by_key = _Hashes((key, place) for place, key in enumerate(self._stripped) if key)
         #: The longest name, in words.
-        self.longest = max((key.count(" ") + 1 for key in self._bare), default=0)
-        self._lacking = _Hashes(self._letters() if len(names) <= MOST_NAMES else ())
-        self._ordered = _Hashes((_sorted(key), place) for place, key in enumerate(self._bare) if " " in key)
-        self._tails = _Hashes((key.partition(" ")[2], place) for place, key in enumerate(self._bare) if " " in key)
-        self._initials = _Hashes((_initials(key), place) for place, key in enumerate(self._bare) if " " in key)
+        self.longest = max((key.count(" ") + 1 for key in self._stripped), default=0)
+        self._lacking = _Hashes(self._letters() if len(names) <= MAX_NAMES else ())
+        self._ordered = _Hashes((_sorted(key), place) for place, key in enumerate(self._stripped) if " " in key)
+        self._tails = _Hashes((key.partition(" ")[2], place) for place, key in enumerate(self._stripped) if " " in key)
+        self._initials = _Hashes((_initials(key), place) for place, key in enumerate(self._stripped) if " " in key)
 
     def _letters(self) -> Iterable[tuple[str, int]]:
-        for place, key in watched(enumerate(self._bare)):
+        for place, key in watched(enumerate(self._stripped)):
             if _LEAST <= len(key) <= _MOST:
                 yield key, place
                 yield from ((key[:at] + key[at + 1 :], place) for at in range(len(key)))
@@ -405,19 +403,19 @@ class Spellings:
         key = bare(text)
         if not key:
             return []
-        return self._those(self._whole.find([key]), "marks", lambda other: other == key) or self.aliased(text, key)
+        return self._those(self._by_key.find([key]), "marks", lambda other: other == key) or self.aliased(text, key)
 
     def aliased(self, text: str, key: str = "") -> list[Spelling]:
         """Return the names that a text is an alias of; none if there are more than `MOST_MEANT`. `key` is the result
         of `bare` for the text.
         """
         names = self._of_alias(text, key)
-        return [Spelling(name, "alias", SCORES["alias"]) for name in names] if len(names) <= MOST_MEANT else []
+        return [Spelling(name, "alias", SCORES["alias"]) for name in names] if len(names) <= MAX_MEANINGS else []
 
     def crowded(self, text: str) -> list[str]:
         """Return the names that a text is an alias of if they are too many for `aliased`; otherwise none."""
         names = self._of_alias(text)
-        return list(names) if len(names) > MOST_MEANT else []
+        return list(names) if len(names) > MAX_MEANINGS else []
 
     def _of_alias(self, text: str, key: str = "") -> dict[str, None]:
         if not self._aliases:
@@ -452,8 +450,8 @@ class Spellings:
         return []
 
     def _those(self, places: Iterable[int], way: Way, fits: Callable[[str], bool]) -> list[Spelling]:
-        names = dict.fromkeys(self.names[place] for place in places if fits(self._bare[place]))
-        return [Spelling(name, way, SCORES[way]) for name in names] if len(names) <= MOST_MEANT else []
+        names = dict.fromkeys(self.names[place] for place in places if fits(self._stripped[place]))
+        return [Spelling(name, way, SCORES[way]) for name in names] if len(names) <= MAX_MEANINGS else []
 
 
 def _sorted(key: str) -> str:

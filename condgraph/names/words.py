@@ -79,9 +79,9 @@ def _table() -> dict[str, frozenset[str]]:
     return {word: frozenset(group - {word}) for word, group in synonyms.items()}
 
 
-_OTHERS: Final = _table()
+_SYNONYMS: Final = _table()
 #: The most words of a name for which synonyms are compared.
-_MOST_SAID: Final = 8
+_MAX_WORDS: Final = 8
 
 
 def words_of(text: str) -> list[str]:
@@ -107,7 +107,7 @@ def stem(word: str) -> str:
 
 def others(word: str) -> frozenset[str]:
     """Return everyday synonyms; none for most words."""
-    return _OTHERS.get(word) or _OTHERS.get(stem(word)) or frozenset()
+    return _SYNONYMS.get(word) or _SYNONYMS.get(stem(word)) or frozenset()
 
 
 def meant(name: str, names: Iterable[str]) -> list[str]:
@@ -130,7 +130,7 @@ def near_names(name: str, names: Sequence[str], *, most: int = 5) -> list[str]:
     synonyms = meant(name, names)
     similar = nearest(name, names, most=most)
     stems = {stem(word) for word in words_of(name)} - STOP
-    stems |= {stem(synonyms) for word in words_of(name)[:_MOST_SAID] for synonyms in others(word)}
+    stems |= {stem(synonyms) for word in words_of(name)[:_MAX_WORDS] for synonyms in others(word)}
     sharing = [name for name in names if stems and stems & {stem(word) for word in words_of(name)}] if len(name) <= 300 else []
     # Names that share the most words come first, short ones before long ones.
     sharing.sort(key=lambda candidate: (-len(stems & {stem(word) for word in words_of(candidate)}), len(candidate), candidate))
@@ -147,12 +147,12 @@ def near_names(name: str, names: Sequence[str], *, most: int = 5) -> list[str]:
 #: which the answer reports as a substitution.
 OnUnknown: TypeAlias = Literal["error", "empty", "nearest"]
 #: The longest name, in characters, that is compared in other forms.
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 _TOKEN: Final = re.compile(r"[^\W_]+|[^\w\s]")
 #: Marks between words without meaning; others, such as % and +, distinguish names.
 _SEPARATORS: Final = frozenset("-./,:;'’\"“”()[]{}!?–—·")
 #: The least number of letters that a stem has after an ending is removed.
-_SHORTEST: Final = 3
+_MIN_STEM: Final = 3
 _IRREGULAR: Final = {
     "children": "child", "people": "person", "men": "man", "women": "woman", "feet": "foot", "teeth": "tooth", "mice": "mouse",
     "wrote": "write", "won": "win", "held": "hold", "led": "lead", "made": "make", "built": "build", "taught": "teach",
@@ -167,7 +167,7 @@ def written(name: str) -> tuple[str, ...]:
     >>> written("place_of_birth") == written("placeOfBirth") == written("Place of birth")
     True
     """
-    if len(name) > _LONGEST:
+    if len(name) > _MAX_LENGTH:
         return ()
     tokens = [token for token in _TOKEN.findall(fold(humps(name))) if token not in _SEPARATORS]
     return tuple(tokens) if any(token.isalnum() for token in tokens) else ()
@@ -183,7 +183,7 @@ def _bases(word: str) -> Mapping[str, str]:
         return forms
 
     def add(base: str, form: str) -> None:
-        if len(base) >= _SHORTEST:
+        if len(base) >= _MIN_STEM:
             forms.setdefault(base, form)
 
     if word.endswith("ies"):
@@ -199,7 +199,7 @@ def _bases(word: str) -> Mapping[str, str]:
             add(base + "e", form)
             if base.endswith("i") and form == "past":
                 add(base[:-1] + "y", form)
-            if len(base) > _SHORTEST and base[-1] == base[-2] and base[-1] not in "aeiouls":
+            if len(base) > _MIN_STEM and base[-1] == base[-2] and base[-1] not in "aeiouls":
                 add(base[:-1], form)
     return forms
 

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from condgraph.engine.row_shapes import RowShape
 
 #: Most ids that bind a part; with more, the part is queried without them, and joined in process.
-MOST_BOUND: Final = 2_000
+MAX_BOUND: Final = 2_000
 #: Ids in one query to a store.
 _CHUNK: Final = 2_000
 #: Most entities whose names are compared among the stores where all names of a predicate are needed.
-_MOST_NAMED: Final = 20_000
+_MAX_NAMED: Final = 20_000
 DECLARE: Final = "`same` of condgraph.open declares what is one"
 #: Stands for ids in the text of a part, if nothing is run.
 _UNKNOWN: Final = ("the ids that the parts above find",)
@@ -206,19 +206,19 @@ class Gathering:
         self._items: list[list[Any]] = [[] for _ in range(n)]
         self._pending: list[list[Node]] = [[] for _ in range(n)]
         #: Ids that were looked up in each member, or returned by it.
-        self._looked: list[set[str]] = [set() for _ in range(n)]
+        self._looked_up: list[set[str]] = [set() for _ in range(n)]
         #: The entities as each member itself describes them.
         self.said: list[dict[str, Entity]] = [{} for _ in range(n)]
         #: Ids of table rows of which only the entity was looked up.
         self._rows: list[set[str]] = [set() for _ in range(n)]
         #: The direct subconcepts of each concept.
-        self._below: dict[str, set[str]] = {}
+        self._subconcepts: dict[str, set[str]] = {}
         self._done: set[Hashable] = set()
         self._homes: dict[Hashable, frozenset[int]] = {}
         self._merged: Snapshot | None = None
         self._names: set[str] = set()
         #: Neighbours of rows, which the stores return by id.
-        self._given: dict[Hashable, set[str]] = {}
+        self._fetched: dict[Hashable, set[str]] = {}
         #: Notes about the gathered data, and reasons for an empty answer.
         self.notes: list[str] = []
         self.apart: list[str] = []
@@ -227,7 +227,7 @@ class Gathering:
 
     # -- asking ------------------------------------------------------------------------------------
 
-    def _ask(self, member: int, node: Node) -> None:
+    def _queue(self, member: int, node: Node) -> None:
         self._pending[member].append(self.stores.local(node, member))
 
     def _flush(self) -> None:
@@ -249,10 +249,10 @@ class Gathering:
                 self._merged = None
                 for entity in entities:
                     self.said[number].setdefault(entity.id, entity)
-                self._looked[number].update(self.said[number])
+                self._looked_up[number].update(self.said[number])
                 for item in member_items:
                     if isinstance(item, Sourced) and isinstance(item.item, Subclass):
-                        self._below.setdefault(item.item.parent, set()).add(item.item.concept)
+                        self._subconcepts.setdefault(item.item.parent, set()).add(item.item.concept)
 
     def _look_up(self, at: int, nodes: Sequence[Node]) -> None:
         """Look up entities by name and id; for rows of tables only the entity, without its part of the graph."""
@@ -263,7 +263,7 @@ class Gathering:
         rows = tuple(entity.id for entity in entities if entity.kind is EntityKind.ROW)
         self._items[at] += [entity for entity in entities if entity.kind is not EntityKind.ROW]
         self.said[at].update((entity.id, entity) for entity in entities)
-        self._looked[at].update(self.said[at])
+        self._looked_up[at].update(self.said[at])
         self._rows[at].update(rows)
         self._merged = None
 
@@ -280,11 +280,11 @@ class Gathering:
         while True:
             self._flush()
             all_ids = set().union(*self.said)
-            lacking = [sorted(all_ids - looked) for looked in self._looked]
+            lacking = [sorted(all_ids - looked) for looked in self._looked_up]
             if not any(lacking) or not self._running:
                 return
             for number, idents in enumerate(lacking):
-                self._look(number, idents)
+                self._look_up_ids(number, idents)
 
     def merged(self) -> Snapshot:
         """Return all results as one graph, in which entities have the names chosen from all members."""
@@ -305,20 +305,20 @@ class Gathering:
         candidates = {ident for said in self.said for ident, entity in said.items() if entity.name in wanted}
         return tuple(sorted(ident for ident in candidates if named(ident, self.said) in wanted))
 
-    def _look(self, member: int, idents: Sequence[str]) -> None:
+    def _look_up_ids(self, member: int, idents: Sequence[str]) -> None:
         """Look up entities by id in a member."""
-        self._looked[member].update(idents)
+        self._looked_up[member].update(idents)
         for start in range(0, len(idents), _CHUNK):
-            self._ask(member, alg.ById(tuple(idents[start : start + _CHUNK])))
+            self._queue(member, alg.ById(tuple(idents[start : start + _CHUNK])))
 
     def called(self, plan: alg.Entities) -> list[str]:
         """Return the names of the entities that a plan gives in each store; with very many, those chosen so far."""
         for number, member in enumerate(self.stores.members):
             entities = member.entities(self.stores.local(plan, number))
             self.said[number].update((entity.id, entity) for entity in entities)
-            self._looked[number].update(self.said[number])
+            self._looked_up[number].update(self.said[number])
         all_ids = set().union(*self.said)
-        if len(all_ids) <= _MOST_NAMED:
+        if len(all_ids) <= _MAX_NAMED:
             self._settle()
         return sorted({named(ident, self.said) for ident in all_ids})
 
@@ -326,26 +326,26 @@ class Gathering:
         """Look up the entities that operators name, in every member."""
         listed = list(nodes)
         names = dict.fromkeys(name for node in listed if isinstance(node, alg.ByName) for name in node.names)
-        self._named([name for name in names if name not in self._names])
+        self._fetch_names([name for name in names if name not in self._names])
         idents = dict.fromkeys(ident for node in listed if isinstance(node, alg.ById) for ident in node.ids)
-        for number, looked in enumerate(self._looked):
-            self._look(number, [ident for ident in idents if ident not in looked])
+        for number, looked in enumerate(self._looked_up):
+            self._look_up_ids(number, [ident for ident in idents if ident not in looked])
 
-    def _named(self, names: Sequence[str]) -> None:
+    def _fetch_names(self, names: Sequence[str]) -> None:
         self._names.update(names)
         for start in range(0, len(names), _CHUNK):
             for at in self.stores.all:
-                self._ask(at, alg.ByName(tuple(names[start : start + _CHUNK])))
+                self._queue(at, alg.ByName(tuple(names[start : start + _CHUNK])))
 
     # -- running -----------------------------------------------------------------------------------
 
     def run(self, plan: Node) -> Run:
         """Run a plan on what was gathered."""
         run = Run(self.merged())
-        if self._given:
+        if self._fetched:
             for node in postorder(plan):
-                if mark(node) in self._given:
-                    numbers = [run.snapshot.identified(ident) for ident in self._given[mark(node)]]
+                if mark(node) in self._fetched:
+                    numbers = [run.snapshot.identified(ident) for ident in self._fetched[mark(node)]]
                     run.results[id(node)] = np.unique(np.array(numbers, np.int32))
         run.execute(plan)
         return run
@@ -379,14 +379,14 @@ class Gathering:
             for unit in (*units(plan, _beyond(nodes)), *shown(plan, self.stores.schema)):
                 if isinstance(unit.compiled, alg.Facts):
                     for facts in plain_facts(unit.compiled):
-                        self._part(facts)
+                        self._fetch(facts)
                     continue
                 assert isinstance(unit.compiled, alg.Entities)
                 members_of = plain(unit.compiled)
-                self._part(members_of)
+                self._fetch(members_of)
                 if unit.concepts is not None:
                     concepts = plain(unit.concepts)
-                    self._part(concepts)
+                    self._fetch(concepts)
                     self._members(concepts, None if isinstance(members_of, alg.AllEntities) else members_of)
         elif isinstance(plan, alg.Names):
             self._get(plan.entities)
@@ -394,7 +394,7 @@ class Gathering:
             self._get(plan)
         return self
 
-    def _part(self, node: Node) -> None:
+    def _fetch(self, node: Node) -> None:
         self.look_up(postorder(node))
         self._get(node)
 
@@ -407,7 +407,7 @@ class Gathering:
         home = self.stores.home(node, self._homes)
         if len(home) == 1 and not isinstance(node, alg.Scalar) and _reading(node):
             (member,) = home
-            self._ask(member, self.resolved(node))
+            self._queue(member, self.resolved(node))
         elif isinstance(node, alg.Facts):
             self._facts(node)
         elif isinstance(node, alg.Members):
@@ -417,17 +417,17 @@ class Gathering:
             self._facts(alg.Scan(node.of, (node.key,), family="attribute"))
         elif isinstance(node, alg.AllEntities):
             for member in self.stores.reads(node):
-                self._ask(member, node)
+                self._queue(member, node)
                 if node.source is not None:
-                    self._ask(member, alg.Scan(None, None, source=node.source))
+                    self._queue(member, alg.Scan(None, None, source=node.source))
         elif isinstance(node, alg.Neighbour):
             self._neighbours(node)
         else:
             self._inputs(node)
             if isinstance(node, alg.SameName) and self._running:
-                self._called(alg.Names(node.of))
+                self._fetch_named(alg.Names(node.of))
             elif isinstance(node, alg.Referents) and self._running:
-                self._called(node.values)
+                self._fetch_named(node.values)
 
     def _inputs(self, node: Node) -> None:
         large = self._large(node)
@@ -446,10 +446,10 @@ class Gathering:
         restricting = [part for part in node.parts if not isinstance(part, alg.Members | alg.AllEntities)]
         return member_sets[0] if len(member_sets) == 1 and restricting else None
 
-    def _called(self, values: alg.Values) -> None:
+    def _fetch_named(self, values: alg.Values) -> None:
         """Fetch the entities that have values as their names."""
         bag: Bag = self.run(values).results[id(values)]
-        self._named(sorted({text for text in bag.texts() if text not in self._names}))
+        self._fetch_names(sorted({text for text in bag.texts() if text not in self._names}))
 
     def _neighbours(self, node: alg.Neighbour) -> None:
         self._get(node.of)
@@ -458,10 +458,10 @@ class Gathering:
             bound = alg.Neighbour(alg.ById(idents), node.distance)
             if self._running and self.stores.schemas[number].tables:
                 neighbours |= {entity.id for entity in self.stores.members[number].entities(bound)}
-                self._ask(number, alg.ById(idents))
+                self._queue(number, alg.ById(idents))
         for number in self.stores.all:
-            self._look(number, sorted(neighbours))
-        self._given[mark(node)] = neighbours
+            self._look_up_ids(number, sorted(neighbours))
+        self._fetched[mark(node)] = neighbours
 
     def _members(self, concepts: alg.Entities, of: alg.Entities | None) -> None:
         """Fetch the memberships of entities (None: of all) under concepts.
@@ -472,19 +472,19 @@ class Gathering:
         if of is not None:
             self._get(of)
             ids = self.idents(of)
-            members_limit = alg.ById(ids) if len(ids) <= MOST_BOUND else None
+            members_limit = alg.ById(ids) if len(ids) <= MAX_BOUND else None
         new_concepts = set(self.idents(concepts))
         all_concepts, queried = set(new_concepts), set(new_concepts)
         while new_concepts:
             sets: alg.Entities = alg.Members(alg.ById(tuple(sorted(new_concepts))))
             for member in self.stores.with_concepts:
-                self._ask(member, sets if members_limit is None else alg.Intersect((sets, members_limit)))
+                self._queue(member, sets if members_limit is None else alg.Intersect((sets, members_limit)))
             self._settle()
-            below = set().union(*(self._below.get(concept, ()) for concept in all_concepts))
+            below = set().union(*(self._subconcepts.get(concept, ()) for concept in all_concepts))
             while not below <= all_concepts:
                 new_concepts |= below - all_concepts
                 all_concepts |= below
-                below = set().union(*(self._below.get(concept, ()) for concept in all_concepts))
+                below = set().union(*(self._subconcepts.get(concept, ()) for concept in all_concepts))
             new_concepts -= queried
             queried |= new_concepts
 
@@ -508,33 +508,33 @@ class Gathering:
         anchored, members_later = scan.of, False
         bound: alg.Entities | None = None
         if anchored is not None and not (isinstance(anchored, alg.AllEntities) and anchored.source is None):
-            members_later = isinstance(anchored, alg.Members) and self._count(anchored) > MOST_BOUND
+            members_later = isinstance(anchored, alg.Members) and self._count(anchored) > MAX_BOUND
             if not members_later:
                 self._get(anchored)
                 idents = self.idents(anchored)
-                bound = alg.ById(idents) if len(idents) <= MOST_BOUND else None
+                bound = alg.ById(idents) if len(idents) <= MAX_BOUND else None
         facts: alg.Facts = replace(scan, of=bound)
         for test in reversed(tests):
             facts = passing(self._bound_test(test), facts)
         if isinstance(bound, alg.ById) and self._running:
-            self._ask_known(members, facts, bound)
+            self._queue_known(members, facts, bound)
         else:
             for member in members:
-                self._ask(member, facts)
+                self._queue(member, facts)
         if members_later:
             assert isinstance(anchored, alg.Members)
             self._get(anchored.concepts)
             ends = alg.Reached(alg.OtherEnd(facts, scan.anchor))
             self._members(anchored.concepts, ends if self._running else None)
 
-    def _ask_known(self, members: Iterable[int], facts: alg.Facts, bound: alg.ById) -> None:
+    def _queue_known(self, members: Iterable[int], facts: alg.Facts, bound: alg.ById) -> None:
         """Fetch the statements of entities, from each store for those it knows."""
         lacking = []
         for member in sorted(members):
             known = tuple(ident for ident in bound.ids if ident in self.said[member])
             if known:
                 known_ids = alg.ById(known)
-                self._ask(member, _replaced(facts, bound, known_ids))
+                self._queue(member, _replaced(facts, bound, known_ids))
             else:
                 lacking.append(repr(self.stores.members[member].name))
         if bound.ids and lacking and len(lacking) == len(set(members)):

@@ -39,7 +39,7 @@ T = TypeVar("T")
 #: Seconds for which a version is relied on.
 _LEASE: Final = 1.0
 #: Names and ids whose entities are cached.
-_MOST_LOOKED_UP: Final = 100_000
+_MAX_CACHED: Final = 100_000
 
 
 class Member:
@@ -61,14 +61,14 @@ class Member:
         self._version, self._counts = version, counts
         #: The version last read, and when; entities looked up by name or id.
         self._known: str | None = None
-        self._read = -_LEASE
-        self._looked_up: dict[tuple[str, str], list[Entity]] = {}
+        self._read_at = -_LEASE
+        self._cache: dict[tuple[str, str], list[Entity]] = {}
         #: Common ids for the entities of this store, where they differ.
         self.same: Mapping[str, str] = {}
 
     def forget(self) -> None:
         """Discard what is cached."""
-        self._read, self._looked_up = -_LEASE, {}
+        self._read_at, self._cache = -_LEASE, {}
 
     def __repr__(self) -> str:
         return f"<Member {self.name!r} at {self.place}>"
@@ -87,11 +87,11 @@ class Member:
     def version(self) -> str | None:
         """Return a name for the content, at most a second old; None if changes cannot be noticed."""
         now = time.monotonic()
-        if now - self._read >= _LEASE:
+        if now - self._read_at >= _LEASE:
             version = self.asked(self._version)
             if version is None or version != self._known:
-                self._looked_up = {}
-            self._known, self._read = version, now
+                self._cache = {}
+            self._known, self._read_at = version, now
         return self._known
 
     def look_up(self, names: Sequence[str], idents: Sequence[str]) -> list[Entity]:
@@ -99,13 +99,13 @@ class Member:
         keys = [*(("name", name) for name in names), *(("id", ident) for ident in idents)]
         # In process, a look-up costs less than checking for changes.
         in_process = isinstance(self._store(), SnapshotStore)
-        known = self._looked_up if not in_process and self.version() is not None else {}
+        known = self._cache if not in_process and self.version() is not None else {}
         lacking = [key for key in keys if key not in known]
         if lacking:
             texts = {sort: tuple(text for kind, text in lacking if kind == sort) for sort in ("name", "id")}
             parts = [node(texts[sort]) for sort, node in (("name", alg.ByName), ("id", alg.ById)) if texts[sort]]
             entities = self.entities(parts[0] if len(parts) == 1 else alg.Union(tuple(parts)))
-            if len(known) + len(lacking) > _MOST_LOOKED_UP:
+            if len(known) + len(lacking) > _MAX_CACHED:
                 known.clear()
             for sort, text in lacking:
                 known[sort, text] = [one for one in entities if text == (one.name if sort == "name" else one.id)]
@@ -145,7 +145,7 @@ class Member:
             return tuple(map(store.snapshot.source_of, range(len(store.snapshot.schema.sources))))
         return self.asked(cast("Any", store).sources)
 
-    def _own(self, plan: Node) -> Node:
+    def _local(self, plan: Node) -> Node:
         """Translate common ids in a plan to those of the store."""
         if not self.same:
             return plan
@@ -163,7 +163,7 @@ class Member:
 
     def answer(self, plan: Node) -> Answer:
         """Return the store's own answer to a plan, with the store's ids."""
-        own = self._own(plan)
+        own = self._local(plan)
         return self.asked(lambda: plan_answer(self._store(), own))
 
     def entities(self, plan: Node) -> list[Entity]:
@@ -172,15 +172,15 @@ class Member:
 
     def text(self, plan: Node) -> str:
         """Return the query that the store would run for a plan."""
-        plan = self._own(plan)
+        plan = self._local(plan)
         lowered = Lowered(plan, [("", plan)])
         return self.asked(lambda: self._store().explain(Request("", "kopl", {}, None, lambda *_: lowered)))
 
     def piece(self, plan: Node) -> tuple[list[Any], list[Entity]]:
         """Return the evidence of a plan as items (`engine.facts.Item`), and all entities in it."""
-        store, plan = self._store(), self._own(plan)
+        store, plan = self._store(), self._local(plan)
         if isinstance(store, SnapshotStore):
-            piece_items: list[Any] = list(_piece(store.snapshot, units(plan, set())))
+            piece_items: list[Any] = list(_items_of(store.snapshot, units(plan, set())))
             entries = (item.item if isinstance(item, Sourced) else item for item in piece_items)
             entities = [item for item in entries if isinstance(item, Entity)]
         else:
@@ -195,10 +195,10 @@ class Member:
         store = self._store()
         own: list[Unit] = []
         for unit in units:
-            concepts = None if unit.concepts is None else cast("alg.Entities", self._own(unit.concepts))
-            own.append(replace(unit, compiled=self._own(unit.compiled), concepts=concepts))
+            concepts = None if unit.concepts is None else cast("alg.Entities", self._local(unit.concepts))
+            own.append(replace(unit, compiled=self._local(unit.compiled), concepts=concepts))
         if isinstance(store, SnapshotStore):
-            gathered = _piece(store.snapshot, own)
+            gathered = _items_of(store.snapshot, own)
         else:
             gathered = items(self.asked(lambda: cast("QueryStore", store).gather(own)))
         return (common(item, self.same) for item in gathered)
@@ -240,7 +240,7 @@ def built(items: Iterable[Item], about: Mapping[str, Any] | None = None) -> Snap
     return snapshot
 
 
-def _piece(snapshot: Snapshot, fetched: Iterable[Unit]) -> Iterator[Any]:
+def _items_of(snapshot: Snapshot, fetched: Iterable[Unit]) -> Iterator[Any]:
     """Yield the parts of a snapshot in some units."""
     run, facts, entities = Run(snapshot), [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     links: dict[str, list[Any]] = {"mem": [], "sub": []}
@@ -279,20 +279,20 @@ class SnapshotNames:
     def _linker(self) -> Linker:
         return Linker.of(self._snapshot.schema)
 
-    def _known(self, source: str | None) -> bool:
+    def _has_source(self, source: str | None) -> bool:
         return source is None or source in self._snapshot.schema.sources
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
         """Count the objects by type and unit."""
-        return self._linker.column(predicates, source).kinds if self._known(source) else {}
+        return self._linker.column(predicates, source).kinds if self._has_source(source) else {}
 
     def refers(self, predicates: tuple[str, ...] | None, source: str | None, table: str) -> bool:
         """Tell whether some object is a row of a table."""
-        return self._known(source) and self._linker.column(predicates, source).refers_to(table)
+        return self._has_source(source) and self._linker.column(predicates, source).refers_to(table)
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
         """Yield every distinct object: its predicate, its value (for an entity, the name), and its raw text."""
-        if not self._known(source):
+        if not self._has_source(source):
             return
         run = Run(self._snapshot)
         facts = cast("FactSet", run.execute(alg.Scan(None, predicates, source=source)))

@@ -159,7 +159,7 @@ def union(
             "sources": names,
             "predicates": {name: sorted(found) for name, found in sorted(predicates.items())},
             "tables": sorted(tables["tables"]),
-            "tabular": sorted(tables["tabular"] if not shared_names else _apart(tables["tabular"], schemas, renamed)),
+            "tabular": sorted(tables["tabular"] if not shared_names else _single_store_tables(tables["tabular"], schemas, renamed)),
             "keyed": sorted(tables["keyed"]),
             "telling": telling,
             "temporal": some("temporal"),
@@ -176,7 +176,7 @@ def union(
     )
 
 
-def _apart(tabular: Iterable[str], schemas: Sequence[StoredSchema], renamed: Renamed) -> set[str]:
+def _single_store_tables(tabular: Iterable[str], schemas: Sequence[StoredSchema], renamed: Renamed) -> set[str]:
     """Return those of the tables that occur in one store only."""
     times: dict[str, int] = {}
     for at, schema in enumerate(schemas):

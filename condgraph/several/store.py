@@ -67,8 +67,8 @@ class SeveralAnswer(StoredAnswer):
     ) -> None:
         super().__init__(store, request, lowered)
         self.stores, self._apart = stores, apart
-        self._given = given if isinstance(given, MemberAnswer) else None
-        self.whole = None if self._given is None else self._given.member.name
+        self._member_answer = given if isinstance(given, MemberAnswer) else None
+        self.whole = None if self._member_answer is None else self._member_answer.member.name
         if isinstance(given, Run):
             given.notes.update(lowered.notes)
             self.run = given
@@ -77,9 +77,9 @@ class SeveralAnswer(StoredAnswer):
             self._query = partial(getattr, answer)  # type: ignore[method-assign]
 
     def _compute(self) -> tuple[list[Any], list[str]]:
-        if self._given is None:
+        if self._member_answer is None:
             return super()._compute()
-        values, texts = self._given.answer._outcome()
+        values, texts = self._member_answer.answer._outcome()
         if self._limit is not None:
             self._omitted = max(len(values) - self._limit, 0)
         return values[: self._limit], texts[: self._limit]
@@ -87,7 +87,7 @@ class SeveralAnswer(StoredAnswer):
     @kept
     def entities(self) -> list[Entity]:
         """The entities of the answer, in order."""
-        return super().entities if self._given is None else self._given.answer.entities[: self._limit]
+        return super().entities if self._member_answer is None else self._member_answer.answer.entities[: self._limit]
 
     @property
     def _telling(self) -> Mapping[str, str]:
@@ -95,19 +95,19 @@ class SeveralAnswer(StoredAnswer):
 
     @kept
     def _witness(self) -> Run:
-        return self._store.witness(self.plan) if self._given is not None else self.run
+        return self._store.witness(self.plan) if self._member_answer is not None else self.run
 
     def _grid(self) -> Any:
-        return Answer._grid(self) if self._given is None else super()._grid()
+        return Answer._grid(self) if self._member_answer is None else super()._grid()
 
     @kept
     def trace(self) -> list[Step]:
         """The results of each step of the program; the stores are queried for those not at hand."""
         steps = self._steps or [(type(self.plan).__name__, self.plan)]
-        known = {} if self._given is not None else self.run.results
+        known = {} if self._member_answer is not None else self.run.results
         result = []
         for function, node in steps:
-            if node is self.plan and self._given is not None:
+            if node is self.plan and self._member_answer is not None:
                 size = len(self._outcome()[0]) + self._omitted, tuple(self._outcome()[1][:3])
             elif id(node) in known and node is self.plan:
                 size = self._size(node)
@@ -117,8 +117,8 @@ class SeveralAnswer(StoredAnswer):
         return result
 
     def _noticed(self) -> list[str]:
-        if self._given is not None:
-            return self._given.answer._noticed()
+        if self._member_answer is not None:
+            return self._member_answer.answer._noticed()
         return [*self.run.all_warnings(), *([] if self._outcome()[0] else dict.fromkeys(self._apart))]
 
     @timed
@@ -159,14 +159,14 @@ class SeveralStore:
     def __init__(self, members: Sequence[Member], same: Same | None = None) -> None:
         self.members, self._same = tuple(members), same or {}
         self.place = ", ".join(f"{member.name}: {member.place}" for member in self.members)
-        self._known: _State | None = None
+        self._cached_state: _State | None = None
         self._unmatched: list[str] = []
 
     def __repr__(self) -> str:
         return f"<SeveralStore {self.place}>"
 
     def _state(self) -> _State:
-        schemas, state = tuple(member.schema for member in self.members), self._known
+        schemas, state = tuple(member.schema for member in self.members), self._cached_state
         if state is None or any(schema is not known_schema for schema, known_schema in zip(schemas, state.schemas, strict=True)):
             self._unmatched = matched(self.members, schemas, self._same)
             renamed, sources = renamed_sources(self.members)
@@ -174,7 +174,7 @@ class SeveralStore:
             concept_names = None if concepts is None else {named(ident, concepts) for ident in set().union(*concepts)}
             stores = Stores(self.members, schemas, union(schemas, renamed, sources, concept_names), renamed)
             naming = SeveralSchema(stores.schema, SeveralNames(stores, lambda: Gathering(stores)))
-            state = self._known = _State(schemas, stores, naming, sources, concepts)
+            state = self._cached_state = _State(schemas, stores, naming, sources, concepts)
         return state
 
     @property
@@ -202,19 +202,19 @@ class SeveralStore:
         versions = self.versions()
         lowered = request.lowered(self.naming_schema)
         gathering = Gathering(self._state().stores)
-        result: MemberAnswer | Run | None = self._whole(lowered.plan, gathering)
+        result: MemberAnswer | Run | None = self._single_answer(lowered.plan, gathering)
         if result is None:
             result = gathering.gather(lowered.plan).run(lowered.plan)
             gathering.check_names(lowered.plan)
             result.warnings += gathering.notes
         return SeveralAnswer(self, request, lowered, versions, result, gathering.apart)
 
-    def _whole(self, plan: Node, gathering: Gathering) -> MemberAnswer | None:
+    def _single_answer(self, plan: Node, gathering: Gathering) -> MemberAnswer | None:
         """Return the answer of the one store that has everything for a plan; None if there is none, or the stores disagree.
 
         It has no limit, as other names in other stores could change which results come first.
         """
-        number = self._only(plan, gathering.stores)
+        number = self._single_member(plan, gathering.stores)
         if number is None:
             return None
         nodes = postorder(plan)
@@ -239,7 +239,7 @@ class SeveralStore:
                 return None
         return MemberAnswer(member, answer)
 
-    def _only(self, plan: Node, stores: Stores) -> int | None:
+    def _single_member(self, plan: Node, stores: Stores) -> int | None:
         """Return the number of the one member whose own answer, except for names of entities, is that of all members; or None."""
         nodes = postorder(plan)
         if any(isinstance(node, Solutions | alg.Table | alg.External) for node in nodes):
@@ -262,11 +262,11 @@ class SeveralStore:
         if len(home) != 1:
             return None
         (number,) = home
-        if any(isinstance(node, alg.AllEntities) for node in nodes) and not self._agrees_on_kinds(number):
+        if any(isinstance(node, alg.AllEntities) for node in nodes) and not self._has_all_concepts(number):
             return None
         return number
 
-    def _agrees_on_kinds(self, at: int) -> bool:
+    def _has_all_concepts(self, at: int) -> bool:
         """Tell whether all concepts of other stores are concepts in this one, too."""
         state = self._state()
         if state.concepts is None:
@@ -277,7 +277,7 @@ class SeveralStore:
 
     def _concepts(self, schemas: Sequence[StoredSchema]) -> list[dict[str, Entity]] | None:
         """Return what each member states about all concepts of any member; None if there are very many."""
-        if sum(len(schema.concepts) for schema in schemas) > _MOST_CONCEPTS:
+        if sum(len(schema.concepts) for schema in schemas) > _MAX_CONCEPTS:
             return None
         every = alg.AllEntities((EntityKind.CONCEPT,))
         said = [
@@ -299,7 +299,7 @@ class SeveralStore:
     def parts_of(self, plan: Node) -> str:
         """Return the parts of a plan with their stores and the query of each."""
         stores = self._state().stores
-        number = self._only(plan, stores)
+        number = self._single_member(plan, stores)
         if number is not None:
             parts = [(self.members[number], plan)]
         else:
@@ -374,14 +374,14 @@ class SeveralStore:
     def survey(self) -> Survey:
         """Return the survey of all stores together, counted in process."""
         size = sum(self.counts().get(name, 0) for name in ("relations", "attributes"))
-        if size > _MOST_SURVEYED:
+        if size > _MAX_SURVEYED:
             hint = "schema() of each store alone needs no copy"
             raise UnsupportedError(TARGET, [f"the summary of {size:,} statements"], hint=hint)
         return survey(self.snapshot())
 
     def refresh(self) -> None:
         """Discard what is cached about the stores."""
-        self._known = None
+        self._cached_state = None
         for member in self.members:
             member.forget()
 
@@ -403,9 +403,9 @@ class SeveralStore:
         raise ReadOnlyError.at(self.place)
 
 
-_MOST_SURVEYED: Final = 250_000
+_MAX_SURVEYED: Final = 250_000
 #: Most concepts whose names are compared when the stores are first queried.
-_MOST_CONCEPTS: Final = 20_000
+_MAX_CONCEPTS: Final = 20_000
 
 
 def _agree(first: Entity, second: Entity) -> bool:

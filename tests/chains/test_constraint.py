@@ -127,7 +127,7 @@ def test_accepted_is_the_subgraph_by_definition(kind: str, made_of: Any, seed: i
 
 def fact_of_triple(chain: Chain) -> set[Fact]:
     copy = chain.copy()
-    copy._found = chain.triples[-1].statements
+    copy._last_statements = chain.triples[-1].statements
     return fact_of(copy)
 
 

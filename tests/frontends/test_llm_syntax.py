@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.engine.errors import CondgraphError, ParseError, UnknownNameError
-from condgraph.languages.llm.syntax.parse import MOST_DEPTH, MOST_OPERATORS, parse, parse_expression
+from condgraph.languages.llm.syntax.parse import MAX_DEPTH, MAX_OPERATORS, parse, parse_expression
 from condgraph.languages.llm.syntax.tree import (
     Argument,
     Call,
@@ -363,12 +363,12 @@ def test_deep_nesting_is_an_error(text: str) -> None:
 
 
 def test_depth_and_operators_at_the_limit() -> None:
-    parse_expression("(" * (MOST_DEPTH - 1) + "1" + ")" * (MOST_DEPTH - 1))
-    many = parse_expression("1" + "+1" * MOST_OPERATORS)
-    assert many == parse_expression("1" + "+1" * MOST_OPERATORS)
+    parse_expression("(" * (MAX_DEPTH - 1) + "1" + ")" * (MAX_DEPTH - 1))
+    many = parse_expression("1" + "+1" * MAX_OPERATORS)
+    assert many == parse_expression("1" + "+1" * MAX_OPERATORS)
     assert repr(many)
     with pytest.raises(ParseError, match="operators"):
-        parse_expression("1" + "+1" * (MOST_OPERATORS + 1))
+        parse_expression("1" + "+1" * (MAX_OPERATORS + 1))
 
 
 @pytest.mark.parametrize(

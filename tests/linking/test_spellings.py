@@ -12,7 +12,7 @@ import condgraph
 from condgraph import Ref, Statement
 from condgraph.ask.prompt import KnownNames, Mention, known_of, mentions_in
 from condgraph.graph import Graph
-from condgraph.names.vocabulary import MOST_MEANT, Spellings, bare, one_wrong
+from condgraph.names.vocabulary import MAX_MEANINGS, Spellings, bare, one_wrong
 
 NAMES = [
     "Heather O'Rourke", "Annapurna", "Iran", "Ireland", "United Kingdom", "The Wizard", "Wolf", "frederica_of_mecklenburg-strelitz",
@@ -102,7 +102,7 @@ def test_every_name_with_a_letter_wrong_is_found_among_all() -> None:
             continue
         wanted = [other for other in names if bare(other) == bare(typed) or one_wrong(bare(typed), bare(other))]
         got = {one.name for one in (*index.same(typed), *index.typed(typed))}
-        assert name in got or len(wanted) > MOST_MEANT or any(one.way == "order" for one in index.typed(typed)), (name, typed)
+        assert name in got or len(wanted) > MAX_MEANINGS or any(one.way == "order" for one in index.typed(typed)), (name, typed)
 
 
 def test_a_hostile_question_takes_no_time(graph: Graph) -> None:

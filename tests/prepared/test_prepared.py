@@ -333,7 +333,7 @@ def test_names_that_two_entities_have() -> None:
 
 
 def test_plans_of_texts_are_kept_within_bounds(films: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "MOST_PLANS", 16)
+    monkeypatch.setattr(registry, "MAX_PLANS", 16)
     graph = films.snapshot()
     texts = [f"Find(Ann) Relate(directed_by, backward) FilterNum(height, {n}, >) Count()" for n in range(40)]
     for text in texts:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from condgraph.engine.errors import ParseError, PlanError
-from condgraph.languages.pattern.pattern import MOST_PARALLEL, Pattern, is_pattern
+from condgraph.languages.pattern.pattern import MAX_PARALLEL, Pattern, is_pattern
 from condgraph.languages.registry import detect
 
 EXPECTED = Pattern.of([("UNKNOWN actor 1", "actor of", "Flashpoint"), ("UNKNOWN actor 1", "actor of", "UNKNOWN film 1")])
@@ -103,8 +103,8 @@ def test_multigraphs() -> None:
     assert len(pattern.nodes) == 2
     assert len(pattern.edges) == 4
     assert pattern.warnings == ("triple 5 stands there twice and counts once: a | r | b",)
-    with pytest.raises(PlanError, match=f"more than {MOST_PARALLEL} edges"):
-        Pattern.of([("a", f"r{i}", "b") for i in range(MOST_PARALLEL + 1)])
+    with pytest.raises(PlanError, match=f"more than {MAX_PARALLEL} edges"):
+        Pattern.of([("a", f"r{i}", "b") for i in range(MAX_PARALLEL + 1)])
 
 
 @pytest.mark.parametrize(

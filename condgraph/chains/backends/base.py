@@ -131,9 +131,9 @@ def mentioned(text: str, options: Sequence[str]) -> int | None:
 
 
 #: Timeout in seconds of calls without a deadline.
-LONGEST: Final = 600.0
+DEFAULT_TIMEOUT: Final = 600.0
 #: Longest response that is read, in bytes.
-MOST: Final = 64_000_000
+MAX_RESPONSE: Final = 64_000_000
 
 
 class Server:
@@ -150,7 +150,7 @@ class Server:
         """Send a request and return the response; raises `ModelError` with the server's message, and `DeadlineError`."""
         check()
         within = left()
-        wait = LONGEST if within is None else max(within, 0.01)
+        wait = DEFAULT_TIMEOUT if within is None else max(within, 0.01)
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         assert self._parts.hostname is not None
         connection = kind(self._parts.hostname, self._parts.port, timeout=wait)
@@ -158,7 +158,7 @@ class Server:
         try:
             connection.request("POST", self._parts.path.rstrip("/") + path, json.dumps(body).encode(), headers)
             reply = connection.getresponse()
-            data = reply.read(MOST)
+            data = reply.read(MAX_RESPONSE)
         except (OSError, socket.timeout, http.client.HTTPException) as error:  # noqa: UP041 - older sockets raise their own
             check()
             raise ModelError(f"the model's server at {self.place} did not answer: {error}") from None
@@ -183,7 +183,7 @@ class Server:
 #: logarithms of the probability of each id from that index on, and of each token that may follow. For
 #: masked scores, the first list may be empty, and the second may be relative to the allowed tokens.
 Scorer = Callable[[Sequence[int], int, Sequence[int]], tuple[Sequence[float], Sequence[float]]]
-_LEAST: Final = -1e30
+_MIN_SCORE: Final = -1e30
 
 
 @dataclass(slots=True)
@@ -230,7 +230,7 @@ def _grown(beam: _Beam, scorer: Scorer, score: Score) -> list[_Beam]:
     base = beam.score + (sum(forced_logs) if score == "raw" else 0.0)
     if chain.complete:
         return [_Beam(chain, base, True)]
-    logs = np.maximum(np.array(following, np.float64), _LEAST)
+    logs = np.maximum(np.array(following, np.float64), _MIN_SCORE)
     if score == "masked":
         top = float(logs.max())
         logs = logs - (top + float(np.log(np.exp(logs - top).sum())))

@@ -19,16 +19,16 @@ from condgraph.models.chat import ChatModel, Message
 from condgraph.vectors.encoders import LexicalEncoder
 
 #: Most values of an enumeration: OpenAI's limit, less one for the value that ends a chain.
-MOST_VALUES: Final = 999
+MAX_VALUES: Final = 999
 #: Most characters of all values of an enumeration, if it has more than 250.
-MOST_SIGNS: Final = 15_000
+MAX_CHARACTERS: Final = 15_000
 #: The value that ends a chain.
 ENOUGH: Final = "(no further triple)"
 #: Most repetitions of a request.
 REPAIRS: Final = 2
 _STEP: Final = "Which entity and relation is the next step? Choose one."
 _TAIL: Final = "Which one does it lead to? Choose one."
-_NEXT: Final = "Write the next triple, in the form < head -> relation -> tail >, and nothing else. Write DONE if none is needed."
+_ASK: Final = "Write the next triple, in the form < head -> relation -> tail >, and nothing else. Write DONE if none is needed."
 
 
 class _Conversation:
@@ -54,7 +54,7 @@ class _Conversation:
         """Return None: texts are constrained, not tokens."""
         return None
 
-    def _say(self, messages: Sequence[Message], schema: dict[str, object] | None = None, most: int = 400) -> str:
+    def _chat(self, messages: Sequence[Message], schema: dict[str, object] | None = None, most: int = 400) -> str:
         result = self._llm.chat(messages, schema=schema, max_tokens=most, timeout=left())
         if not len(result):
             raise ModelError(f"{self._llm.name} gave no completion")
@@ -64,20 +64,20 @@ class _Conversation:
         """Return no free text between triples, as each would cost a call."""
         return Free("", True)
 
-    def _asked(self, prompt: Prompt, question: str) -> list[Message]:
+    def _turns(self, prompt: Prompt, question: str) -> list[Message]:
         *before, last = prompt.messages
         return [*before, {"role": "user", "content": f"{last['content']}\n\n{question}"}]
 
     def _picked(self, prompt: Prompt, question: str, field: str, values: Sequence[str]) -> str | None:
-        text = self._say(self._asked(prompt, question), enum_schema(field, values))
+        text = self._chat(self._turns(prompt, question), enum_schema(field, values))
         return enum_value(text, field, values)
 
-    def _fitting(self, prompt: Prompt, values: Sequence[str], what: str) -> list[str]:
+    def _fit(self, prompt: Prompt, values: Sequence[str], what: str) -> list[str]:
         """Return the values that fit into an enumeration: those most similar to the question, with a warning about the rest."""
         signs = sum(map(len, values))
-        if len(values) <= MOST_VALUES and (len(values) <= 250 or signs <= MOST_SIGNS):
+        if len(values) <= MAX_VALUES and (len(values) <= 250 or signs <= MAX_CHARACTERS):
             return list(values)
-        most = min(MOST_VALUES, max(250, int(MOST_SIGNS * len(values) / max(signs, 1))))
+        most = min(MAX_VALUES, max(250, int(MAX_CHARACTERS * len(values) / max(signs, 1))))
         encoder = LexicalEncoder()
         result = encoder.encode([prompt.user.rsplit("Question:", 1)[-1], *values])
         order = np.argsort(-(result[1:] @ result[0]), kind="stable")[:most]
@@ -97,7 +97,7 @@ class Hosted(_Conversation):
             steps.setdefault(f"{triple.head}{ARROW} {triple.relation}", {})[triple.tail] = triple
         if not steps:
             return []
-        offered = self._fitting(prompt, list(steps), "steps")
+        offered = self._fit(prompt, list(steps), "steps")
         if walk.triples:
             offered.append(ENOUGH)
         step = self._picked(prompt, _STEP, "step", offered)
@@ -105,7 +105,7 @@ class Hosted(_Conversation):
             raise ModelError(f"{self._llm.name} chose what it was not offered", hint="its server may take no JSON schema")
         if step == ENOUGH:
             return []
-        tails = self._fitting(prompt, list(steps[step]), "tails")
+        tails = self._fit(prompt, list(steps[step]), "tails")
         tail: str | None = tails[0]
         if len(tails) > 1:
             tail = self._picked(prompt.and_then(f"\n{OPEN} {step}{ARROW} "), _TAIL, "tail", tails)
@@ -115,7 +115,7 @@ class Hosted(_Conversation):
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
         """Return the index of the text that is the answer, or None."""
-        offered = self._fitting(prompt, list(dict.fromkeys(options)), "answers")
+        offered = self._fit(prompt, list(dict.fromkeys(options)), "answers")
         result = self._picked(prompt, "Which of these is the answer to the question?", "answer", [*offered, "none of them"])
         return list(options).index(result) if result is not None and result in options else None
 
@@ -127,12 +127,12 @@ class Repaired(_Conversation):
 
     def triples(self, prompt: Prompt, walk: Walk, n: int, score: Score | None) -> list[Proposal]:
         """Return the first written triple that may follow; none if there is none."""
-        messages = self._asked(prompt, _NEXT)
+        messages = self._turns(prompt, _ASK)
         allowed = {triple.statements: triple for triple in walk.following()}
         if not allowed:
             return []
         for _ in range(REPAIRS + 1):
-            text = self._say(messages)
+            text = self._chat(messages)
             query = [walk.place.entity(item) for item in walk.visited]
             verdict = verify(walk.place, text, query)
             if not verdict.steps:
@@ -144,10 +144,10 @@ class Repaired(_Conversation):
                 if first.triple is not None and (result := allowed.get(first.triple.statements)):
                     return [Proposal(result, None, 0)]
                 wrong = f"{first.text}: {first.reason or 'it was used before'}."
-            messages = [*messages, {"role": "assistant", "content": text}, {"role": "user", "content": f"{wrong} {_NEXT}"}]
+            messages = [*messages, {"role": "assistant", "content": text}, {"role": "user", "content": f"{wrong} {_ASK}"}]
         self.warnings.append(f"after {REPAIRS} repairs there was no triple that may follow")
         return []
 
     def choose(self, prompt: Prompt, options: Sequence[str]) -> int | None:
         """Return the index of the text that the answer names, or None."""
-        return mentioned(self._say(self._asked(prompt, "What is the answer to the question? Write it alone."), most=100), options)
+        return mentioned(self._chat(self._turns(prompt, "What is the answer to the question? Write it alone."), most=100), options)

@@ -20,7 +20,7 @@ from condgraph.engine.errors import ModelError
 #: Most triples of one grammar; if more may follow, masks are used.
 MOST_IN_GRAMMAR: Final = 20_000
 #: A bias that excludes all other tokens.
-_ONLY: Final = 1000.0
+_BIAS: Final = 1000.0
 #: Texts that are encoded by one call.
 _TOGETHER: Final = 2000
 
@@ -32,7 +32,7 @@ class LlamaTokens:
         self._server = server
         # An id that no text produces, used to separate texts.
         result = server.post("/tokenize", {"content": "<|endoftext|>", "add_special": False, "parse_special": True})["tokens"]
-        self._between = int(result[0]) if len(result) == 1 else 0
+        self._separator = int(result[0]) if len(result) == 1 else 0
 
     def encode_many(self, texts: Sequence[str]) -> list[Sequence[int]]:
         """Return the token ids of texts."""
@@ -41,13 +41,13 @@ class LlamaTokens:
             part = texts[start : start + _TOGETHER]
             content: list[str | int] = []
             for text in part:
-                content += [text, self._between]
+                content += [text, self._separator]
             body = {"content": content, "add_special": False, "parse_special": False}
             ids = self._server.post("/tokenize", body)["tokens"]
             ids_of_text: list[int] = []
             several: list[Sequence[int]] = []
             for ident in ids:
-                if ident == self._between:
+                if ident == self._separator:
                     several.append(ids_of_text)
                     ids_of_text = []
                 else:
@@ -64,7 +64,7 @@ class LlamaTokens:
     @property
     def special(self) -> frozenset[int]:
         """The id that separates texts."""
-        return frozenset((self._between,))
+        return frozenset((self._separator,))
 
 
 class LlamaCpp:
@@ -107,7 +107,7 @@ class LlamaCpp:
         before = list(self._server.post("/tokenize", {"content": prompt.text, "add_special": True})["tokens"])
 
         def scorer(ids: Sequence[int], start: int, allowed: Sequence[int]) -> tuple[Sequence[float], Sequence[float]]:
-            logs = self._one_token([*before, *ids], allowed)
+            logs = self._log_probabilities([*before, *ids], allowed)
             return (), [logs.get(item, -700.0) for item in allowed]
 
         return base.best_triples(chain, scorer, n, "masked")
@@ -138,11 +138,11 @@ class LlamaCpp:
         total = None if len(logs) < used or None in logs else float(sum(logs))
         return [base.Proposal(triple_of(written.walk.place, written.found), total, used)]
 
-    def _one_token(self, ids: Sequence[int], allowed: Sequence[int]) -> dict[int, float]:
+    def _log_probabilities(self, ids: Sequence[int], allowed: Sequence[int]) -> dict[int, float]:
         """Return the logarithm of the probability of each allowed token, relative to them."""
         body = {
             "prompt": list(ids), "n_predict": 1, "temperature": 1.0, "samplers": ["temperature"], "seed": 1,
-            "logit_bias": [[item, _ONLY] for item in allowed], "n_probs": len(allowed), "post_sampling_probs": True,
+            "logit_bias": [[item, _BIAS] for item in allowed], "n_probs": len(allowed), "post_sampling_probs": True,
         }  # fmt: skip
         result = self._post(body).get("completion_probabilities") or [{}]
         return {int(item["id"]): float(np.log(max(item["prob"], 1e-300))) for item in result[0].get("top_probs", ())}

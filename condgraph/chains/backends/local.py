@@ -18,7 +18,7 @@ from condgraph.engine.bounds import check
 from condgraph.engine.errors import ChainError, MissingExtraError, OptionError
 
 #: Prefixes whose states are cached.
-_MOST_KEPT: Final = 20_000
+_MAX_STATES: Final = 20_000
 
 
 class ChainProcessor:
@@ -73,16 +73,16 @@ class ChainProcessor:
     def _state(self, ids: tuple[int, ...]) -> tuple[Chain, bool] | None:
         if ids in self._states:
             return self._states[ids]
-        before = self._state_before(ids)
-        result = None if before is None else self._after(before, ids[-1])
-        if len(self._states) >= _MOST_KEPT:
+        before = self._state_of(ids)
+        result = None if before is None else self._advanced(before, ids[-1])
+        if len(self._states) >= _MAX_STATES:
             first = self._states[()]
             self._states.clear()
             self._states[()] = first
         self._states[ids] = result
         return result
 
-    def _state_before(self, ids: tuple[int, ...]) -> tuple[Chain, bool] | None:
+    def _state_of(self, ids: tuple[int, ...]) -> tuple[Chain, bool] | None:
         """Return the state of all ids but the last, from the longest cached prefix."""
         length = len(ids) - 1
         while ids[:length] not in self._states:
@@ -91,10 +91,10 @@ class ChainProcessor:
         for token in ids[length:-1]:
             if result is None:
                 return None
-            result = self._after(result, token)
+            result = self._advanced(result, token)
         return result
 
-    def _after(self, state: tuple[Chain, bool], token: int) -> tuple[Chain, bool] | None:
+    def _advanced(self, state: tuple[Chain, bool], token: int) -> tuple[Chain, bool] | None:
         if token == self._end:
             return None
         chain, inside = state[0].copy(), state[1]

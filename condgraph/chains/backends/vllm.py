@@ -15,7 +15,7 @@ from condgraph.chains.walk import Walk
 from condgraph.engine.errors import ModelError, OptionError
 
 #: Forms in which an expression is sent: for present servers, and for those before 0.12.
-_WAYS: Final[tuple[Callable[[str], dict[str, Any]], ...]] = (
+_FORMS: Final[tuple[Callable[[str], dict[str, Any]], ...]] = (
     lambda expression: {"structured_outputs": {"regex": expression}},
     lambda expression: {"guided_regex": expression},
 )
@@ -29,7 +29,7 @@ class Vllm:
     def __init__(self, place: str, model: str, *, key: str | None = None) -> None:
         self._server, self._model = Server(place, key), model
         self.name = "vLLM, a regular expression"
-        self._ways = _WAYS
+        self._forms = _FORMS
 
     @property
     def model(self) -> str:
@@ -59,7 +59,7 @@ class Vllm:
             "temperature": 0.0 if n == 1 else 1.0, "seed": 1,
         }  # fmt: skip
         best: dict[str, Proposal] = {}
-        for choice in self._held(body, regex_of(by_text), lambda text: text.strip() in by_text):
+        for choice in self._constrained(body, regex_of(by_text), lambda text: text.strip() in by_text):
             text = str(choice.get("text", "")).strip()
             logs = (choice.get("logprobs") or {}).get("token_logprobs") or []
             total = float(sum(logs)) if logs and None not in logs else None
@@ -80,18 +80,18 @@ class Vllm:
             "model": self._model, "prompt": prompt.text, "max_tokens": 4 * max(map(len, options)), "temperature": 0.0,
         }  # fmt: skip
         offered = {option.strip() for option in options}
-        choices = self._held(body, regex_of(f" {option}" for option in options), lambda text: text.strip() in offered)
+        choices = self._constrained(body, regex_of(f" {option}" for option in options), lambda text: text.strip() in offered)
         return mentioned(str(choices[0].get("text", "")), options) if choices else None
 
-    def _held(self, body: Mapping[str, Any], expression: str, follows: Callable[[str], bool]) -> list[Mapping[str, Any]]:
+    def _constrained(self, body: Mapping[str, Any], expression: str, follows: Callable[[str], bool]) -> list[Mapping[str, Any]]:
         """Return the choices of a request under an expression; raises `ModelError` if they do not match it."""
-        for option in self._ways:
+        for option in self._forms:
             choices: list[Mapping[str, Any]] = list(
                 self._server.post("/completions", {**body, **option(expression)}).get("choices") or ()
             )
             if all(follows(str(choice.get("text", ""))) for choice in choices):
                 if choices:
-                    self._ways = (option,)
+                    self._forms = (option,)
                 return choices
         raise ModelError(
             "the server wrote what its expression does not allow", hint="it may take neither structured_outputs nor guided_regex"

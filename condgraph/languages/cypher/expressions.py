@@ -133,13 +133,13 @@ class Expressions:
 
     def lowered(self, e: ex.Expression) -> ex.Expression:
         """Return the expression over variables of the plan."""
-        return ex.rebuilt(e, self._other)
+        return ex.rebuilt(e, self._handled)
 
-    def _other(self, e: ex.Expression) -> ex.Expression | None:
+    def _handled(self, e: ex.Expression) -> ex.Expression | None:
         handler: Callable[[Any, Any], ex.Expression | None] | None = _HANDLERS.get(type(e))
         return None if handler is None else handler(self, e)
 
-    def _inside(self, *names: str) -> tuple[Expressions, list[str]]:
+    def _nested(self, *names: str) -> tuple[Expressions, list[str]]:
         fresh_names = [self._lowering.fresh(name) for name in names]
         return Expressions(self._lowering, self._rows, self._local | dict(zip(names, fresh_names, strict=True))), fresh_names
 
@@ -247,7 +247,7 @@ class Expressions:
 
     def _comprehension(self, e: ex.ListComprehension) -> ex.Expression:
         items = self._listed(e.items)
-        inside, (name,) = self._inside(e.variable)
+        inside, (name,) = self._nested(e.variable)
         self._typed(name, items)
         where = None if e.where is None else inside.lowered(e.where)
         return ex.ListComprehension(name, items, where, None if e.result is None else inside.lowered(e.result))
@@ -261,14 +261,14 @@ class Expressions:
 
     def _quantified(self, e: ex.Quantified) -> ex.Expression:
         items = self._listed(e.items)
-        inside, (name,) = self._inside(e.variable)
+        inside, (name,) = self._nested(e.variable)
         self._typed(name, items)
         where = inside.lowered(e.where)
         return ex.Quantified(e.quantifier, name, items, where)
 
     def _reduce(self, e: ex.Reduce) -> ex.Expression:
         initial, items = self.lowered(e.initial), self._listed(e.items)
-        inside, (accumulator, name) = self._inside(e.accumulator, e.variable)
+        inside, (accumulator, name) = self._nested(e.accumulator, e.variable)
         self._typed(name, items)
         return ex.Reduce(accumulator, initial, name, items, inside.lowered(e.result))
 
@@ -278,7 +278,7 @@ class Expressions:
         arguments = tuple(self.lowered(argument) for argument in e.arguments)
         if arguments:
             kind = self._kind(arguments[0])
-            kinds = _TAKES.get(e.name)
+            kinds = _ACCEPTED.get(e.name)
             if kinds is not None and kind not in (VALUE, *kinds) and not _is_null(arguments[0]):
                 raise PlanError(f"{e.name}() is not defined for a {kind}")
             if e.name == "relationships" and kind == PATH and isinstance(arguments[0], ex.Variable):
@@ -338,7 +338,7 @@ def _is_null(e: ex.Expression) -> bool:
 
 
 #: The kinds that some functions take; a value of unknown kind is always accepted.
-_TAKES: Final = {
+_ACCEPTED: Final = {
     "type": (RELATIONSHIP,), "labels": (NODE,), "startnode": (RELATIONSHIP,), "endnode": (RELATIONSHIP,),
     "nodes": (PATH,), "relationships": (PATH,), "length": (PATH,),
     "properties": (NODE, RELATIONSHIP, SCALAR), "size": (SCALAR, RELATIONSHIPS),

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, NoReturn
 from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import ParseError, UnknownNameError, nearest
 from condgraph.languages.cypher import tree
-from condgraph.languages.cypher.tokens import LONGEST_CHAIN, LONGEST_TEXT, MAX_INTEGER, RESERVED, WRITES, Tokens
+from condgraph.languages.cypher.tokens import MAX_CHAIN, MAX_INTEGER, MAX_TEXT, RESERVED, WRITE_CLAUSES, Tokens
 from condgraph.languages.parameters import BoundQuery, GivenText, in_order
 
 
@@ -79,7 +79,7 @@ class _Parser(Tokens):
                 break
             elif word == "finish":
                 self.refuse("FINISH is not supported: a query that only reads has nothing to do without RETURN", position)
-            elif word in WRITES and not (word in ("start", "use", "set") and self.kinds[self.at + 1] == "mark"):
+            elif word in WRITE_CLAUSES and not (word in ("start", "use", "set") and self.kinds[self.at + 1] == "mark"):
                 self.refuse_write()
             else:
                 break
@@ -468,8 +468,8 @@ class _Parser(Tokens):
 
     def counted(self, count: int) -> int:
         """Count one more operator in a row; raises if there are too many."""
-        if count >= LONGEST_CHAIN:
-            self.refuse(f"more than {LONGEST_CHAIN} operators in a row", self.starts[self.at])
+        if count >= MAX_CHAIN:
+            self.refuse(f"more than {MAX_CHAIN} operators in a row", self.starts[self.at])
         return count + 1
 
     def comparison(self) -> ex.Expression:
@@ -894,8 +894,8 @@ class Parsed:
     __slots__ = ("names", "query")
 
     def __init__(self, text: str) -> None:
-        if len(text) > LONGEST_TEXT:
-            raise ParseError(f"the query has {len(text):,} characters; at most {LONGEST_TEXT:,} are read")
+        if len(text) > MAX_TEXT:
+            raise ParseError(f"the query has {len(text):,} characters; at most {MAX_TEXT:,} are read")
         parser = _Parser(text)
         self.query = parser.whole()
         self.names = parser.names

@@ -41,17 +41,17 @@ class Matching:
 
     def __init__(self, lowering: Naming, clause: tree.Match, rows: Rows) -> None:
         self._lowering, self._clause, self._rows = lowering, clause, rows
-        self._before = set(rows.scope)
+        self._bound_before = set(rows.scope)
         self._statements: list[tuple[solutions.StatementPattern, str, str]] = []
         self._paths: list[_Path] = []
         self._nodes: dict[str, None] = {}
         self._conditions: list[ex.Expression] = []
-        self._nothing = False
+        self._is_empty = False
         #: The variables of relationships and, with a star, of paths; no relationship may repeat.
         self._edges: list[str] = []
         self._named: list[tuple[str, list[str]]] = []
         #: Nodes without relationships that are restricted by conditions.
-        self._begun: set[str] = set()
+        self._started: set[str] = set()
 
     def _declare(self, name: str, kind: str, position: int) -> str:
         """Return the plan's variable for a name of the pattern."""
@@ -71,9 +71,9 @@ class Matching:
         """Return the rows that match."""
         clause, rows = self._clause, self._rows
         for pattern in clause.patterns:
-            self._read(pattern)
+            self._add(pattern)
         plan = self._joined()
-        if self._nothing:
+        if self._is_empty:
             # Some relationship has a type that is not in the graph.
             plan = solutions.SliceRows(plan, 0, 0)
         rows.plan = plan
@@ -83,7 +83,7 @@ class Matching:
         self._lowering.filtered(rows, clause.where)
         return rows
 
-    def _read(self, pattern: tree.PathPattern) -> None:
+    def _add(self, pattern: tree.PathPattern) -> None:
         rows = self._rows
         if pattern.variable is not None and pattern.variable in rows.scope:
             raise PlanError(f"the variable {pattern.variable!r} is there already", span=(pattern.position, pattern.position + 1))
@@ -109,13 +109,13 @@ class Matching:
         types = tuple(type_name for type_name in relationship.types if lowering.relationship_type(type_name))
         impossible = bool(relationship.types) and not types
         if relationship.length is None and pattern.shortest is None:
-            if name in rows.scope and name not in self._before:
+            if name in rows.scope and name not in self._bound_before:
                 raise PlanError(
                     f"the relationship {name!r} occurs twice in one MATCH", span=(relationship.position, relationship.position + 1)
                 )
             variable = self._declare(name, RELATIONSHIP, relationship.position)
             subject, target = (right, left) if relationship.direction == "backward" else (left, right)
-            self._nothing = self._nothing or impossible
+            self._is_empty = self._is_empty or impossible
             statement = solutions.StatementPattern(
                 solutions.Variable(subject), types or None, solutions.Variable(target), statement=solutions.Variable(variable),
                 family="relation", undirected=relationship.direction == "either",
@@ -136,9 +136,9 @@ class Matching:
         mode: solutions.PathMode = pattern.shortest or "trails"
         if impossible:
             # Only the path without relationships can match.
-            most, self._nothing = (0, self._nothing) if least == 0 else (most, True)
+            most, self._is_empty = (0, self._is_empty) if least == 0 else (most, True)
         if most is not None and least > most:
-            self._nothing = True
+            self._is_empty = True
             least = most
         bounded = _Path(replace(relationship, length=(least, most)), left, right, path, mode, types or None)
         self._paths.append(bounded)
@@ -206,7 +206,7 @@ class Matching:
 
     def _at_end(self, path: _Path, part: Solutions, known: set[str]) -> bool:
         """Whether a component is the restricted node at the open end of a path."""
-        if not isinstance(part, solutions.EntityRows) or part.variable not in self._begun:
+        if not isinstance(part, solutions.EntityRows) or part.variable not in self._started:
             return False
         return part.variable not in known and part.variable in (path.subject, path.object)
 
@@ -236,7 +236,7 @@ class Matching:
                 component = (group[0] + component[0], group[1] | component[1], group[2] + component[2])
             groups.append(component)
         result: list[tuple[Solutions, set[str], list[str]]] = []
-        labels, chosen = self._labels(), self._chosen()
+        labels, chosen = self._labels(), self._restrictions()
         for statements, nodes, edges in groups:
             statements = _restricted(statements, chosen)
             members = tuple(
@@ -268,7 +268,7 @@ class Matching:
             sets = [entities for _, entities in labels.get(node, ())]
             is_chosen = node not in before and node in chosen
             if is_chosen:
-                self._begun.add(node)
+                self._started.add(node)
                 sets.extend(chosen[node])
             if not sets and (node in before or node in reached - starts):
                 continue
@@ -277,7 +277,7 @@ class Matching:
             result.insert(0 if is_chosen else len(result), (rows, {node}, []))
         return result
 
-    def _chosen(self) -> dict[str, list[Entities]]:
+    def _restrictions(self) -> dict[str, list[Entities]]:
         """Return sets that restrict nodes.
 
         They come from earlier rows, and from comparisons of a property with a constant, which are still
@@ -293,7 +293,7 @@ class Matching:
                 continue
             sides = (
                 (condition.left, condition.operator, condition.right),
-                (condition.right, _TURNED[condition.operator], condition.left),
+                (condition.right, _SWAPPED[condition.operator], condition.left),
             )
             for of, operator, value in sides:
                 if not isinstance(of, ex.Property) or not isinstance(of.of, ex.Variable):
@@ -324,7 +324,7 @@ class Matching:
                             (ByName(tuple(names)) if all_concepts else None, lowering.label_set(names))
                         )
                     else:
-                        self._nothing = True
+                        self._is_empty = True
                     continue
             remaining.append(condition)
         self._conditions = remaining
@@ -337,7 +337,7 @@ class Matching:
             for other in edges[at + 1 :]:
                 if any(edge in group and other in group for group in fixed):
                     continue
-                plan = solutions.Filter(plan, _apart(edge, other, self._lowering.fresh()))
+                plan = solutions.Filter(plan, _disjoint(edge, other, self._lowering.fresh()))
         return plan
 
     def _extend_paths(self) -> None:
@@ -357,7 +357,7 @@ class Matching:
 
 
 #: The operator of a comparison with its sides swapped.
-_TURNED: Final[dict[str, ex.ComparisonOperator]] = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_SWAPPED: Final[dict[str, ex.ComparisonOperator]] = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def _restricted(
@@ -397,7 +397,7 @@ def _restricted(
     return result
 
 
-def _apart(one: str, other: str, item: str) -> ex.Expression:
+def _disjoint(one: str, other: str, item: str) -> ex.Expression:
     """Return the condition that two relationships or paths (marked by a star) share no relationship."""
     if one[0] == "*" and other[0] == "*":
         within = ex.In(ex.Variable(item), ex.Call("relationships", (ex.Variable(other[1:]),)))

@@ -10,10 +10,10 @@ from condgraph.engine.errors import ParseError, shortened
 
 T = TypeVar("T")
 #: Limits: characters of a query, nesting of brackets, operators of one level in a row, and retries.
-LONGEST_TEXT: Final = 1_000_000
-_DEEPEST: Final = 50
-LONGEST_CHAIN: Final = 150
-_MOST_RETRIES: Final = 100
+MAX_TEXT: Final = 1_000_000
+_MAX_DEPTH: Final = 50
+MAX_CHAIN: Final = 150
+_MAX_RETRIES: Final = 100
 MAX_INTEGER: Final = 2**63 - 1
 
 _TOKEN: Final = re.compile(
@@ -31,7 +31,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b", "f": "\f", "r": "\r", "\\": 
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 
 #: First words of clauses that write or administer, and what these do.
-WRITES: Final = {
+WRITE_CLAUSES: Final = {
     "create": "creates", "merge": "creates", "set": "writes", "delete": "deletes", "detach": "deletes", "nodetach": "deletes",
     "remove": "deletes", "insert": "creates", "foreach": "writes", "load": "reads a file", "drop": "deletes",
     "alter": "administers",
@@ -73,7 +73,7 @@ class Tokens:
             start = match.start()
             value: Any = match[0]
             if kind == "bad":
-                self._bad(value, start)
+                self._refuse(value, start)
             elif kind == "name":
                 value = value[1:-1].replace("``", "`")
             elif kind == "parameter":
@@ -99,7 +99,7 @@ class Tokens:
         self.words = [value.lower() if kind == "word" else "" for kind, value in zip(kinds, values, strict=True)]
         self.marks = [value if kind == "mark" else "" for kind, value in zip(kinds, values, strict=True)]
 
-    def _bad(self, value: str, start: int) -> NoReturn:
+    def _refuse(self, value: str, start: int) -> NoReturn:
         token = {"'": "a string", '"': "a string", "`": "a name in backticks", "$": "a parameter"}.get(value)
         if token == "a parameter":
             self.refuse("'$' without the name of a parameter", start)
@@ -152,7 +152,7 @@ class Tokens:
             "the end of the query" if self.kinds[at] == "end" else repr(shortened(self.text[self.starts[at] : self.ends[at]], 60))
         )
         word = self.words[at]
-        if word in WRITES:
+        if word in WRITE_CLAUSES:
             self.refuse_write()
         self.refuse(f"{what} is expected, not {token}", self.starts[at], end=self.ends[at], hint=hint)
 
@@ -161,7 +161,7 @@ class Tokens:
         word = self.words[self.at]
         clause = "LOAD CSV" if word == "load" else word.upper()
         self.refuse(
-            f"{clause} {WRITES[word]}; only queries that read are answered",
+            f"{clause} {WRITE_CLAUSES[word]}; only queries that read are answered",
             self.starts[self.at],
             end=self.ends[self.at],
             hint=_WRITE_HINT,
@@ -234,7 +234,7 @@ class Tokens:
     def again(self, at: int) -> None:
         """Go back to an earlier token, after a list that is no comprehension; the number of retries is limited."""
         self.retries += 1
-        if self.retries > _MOST_RETRIES:
+        if self.retries > _MAX_RETRIES:
             self.refuse(
                 "too many lists that begin like comprehensions", self.starts[at], hint="put their first items in parentheses"
             )
@@ -243,5 +243,5 @@ class Tokens:
     def deeper(self) -> None:
         """Enter a nested level; raises `ParseError` if there are too many."""
         self.depth += 1
-        if self.depth > _DEEPEST:
-            self.refuse(f"brackets are nested more than {_DEEPEST} deep", self.starts[self.at])
+        if self.depth > _MAX_DEPTH:
+            self.refuse(f"brackets are nested more than {_MAX_DEPTH} deep", self.starts[self.at])

@@ -42,11 +42,11 @@ class Lowering:
     """State of one lowering: the schema, the current step, and the handling of unknown names."""
 
     __slots__ = (
+        "_by_name",
         "_members",
-        "_named",
-        "_places",
         "_rows",
         "_scans",
+        "_spans",
         "lenient",
         "on_unknown",
         "order",
@@ -71,11 +71,11 @@ class Lowering:
         #: they create something that a pass would rewrite.
         self.tidy = True
         # Equal names share one operator.
-        self._named: dict[str, alg.ByName] = {}
+        self._by_name: dict[str, alg.ByName] = {}
         self._members: dict[str, alg.Members] = {}
         self._rows: dict[str, alg.AllEntities] = {}
         self._scans: set[tuple[int, tuple[str] | None, str, str]] = set()
-        self._places: list[CallSpan] | None = None
+        self._spans: list[CallSpan] | None = None
 
     @property
     def function(self) -> str:
@@ -84,12 +84,12 @@ class Lowering:
 
     def span(self, i: int | None = None) -> Span | None:
         """Return the position of the i-th text of the current step, or of the whole step."""
-        if self._places is None:
+        if self._spans is None:
             # Computed once: a program may have as many unknown names as steps.
-            self._places = places(self.program, self.knows)
-        if not self._places:
+            self._spans = places(self.program, self.knows)
+        if not self._spans:
             return None
-        step_span = self._places[len(self.results)]
+        step_span = self._spans[len(self.results)]
         return step_span.call if i is None else step_span.texts[i]
 
     # -- operators ---------------------------------------------------------------------------------
@@ -113,9 +113,9 @@ class Lowering:
 
     def named(self, name: str) -> alg.ByName:
         """Return the entities of a name."""
-        result = self._named.get(name)
+        result = self._by_name.get(name)
         if result is None:
-            result = self._named[name] = self.put(alg.ByName((name,)))
+            result = self._by_name[name] = self.put(alg.ByName((name,)))
         return result
 
     def members(self, concept: str) -> alg.Members:
@@ -220,7 +220,7 @@ class Lowering:
             if order != texts and all(map(self._fits, roles, order)):
                 return [order[i]], f"its arguments are in another order: {function}({', '.join(order)})"
         first = name.partition(",")[0].strip()
-        if first != name and roles[i] in _NAMED and self._fits(roles[i], first):
+        if first != name and roles[i] in _NAME_ROLES and self._fits(roles[i], first):
             many = f"{len(roles)} argument{'' if len(roles) == 1 else 's'}"
             return [first, *candidates], f"{function} takes {many}: {form(function)}"
         return candidates, None
@@ -319,7 +319,7 @@ class Lowering:
 
 
 #: Roles whose texts are names of the graph.
-_NAMED: Final = frozenset(("relation", "key", "qkey"))
+_NAME_ROLES: Final = frozenset(("relation", "key", "qkey"))
 _QUALIFIER: Final = (
     "it is a qualifier of facts: QueryAttrQualifier and QueryRelationQualifier read it, "
     "QFilterStr, QFilterNum, QFilterYear and QFilterDate test it"
@@ -366,7 +366,7 @@ def lower(program: Program, schema: Schema, *, on_unknown: OnUnknown = "error") 
 
 _function = itemgetter(0)
 #: Operands that an intersection flattens, or that a pass removes from one.
-_TAKEN_APART = (alg.Intersect, alg.AllEntities)
+_FLATTENED = (alg.Intersect, alg.AllEntities)
 Rule = Callable[[Lowering, list[alg.Node], tuple[str, ...]], alg.Node]
 
 
@@ -458,7 +458,7 @@ def _and(low: Lowering, inputs: list[alg.Node], texts: tuple[str, ...]) -> alg.N
     left, right = low.entities(inputs[0]), low.entities(inputs[1])
     if left is right:
         return left
-    if type(left) in _TAKEN_APART or type(right) in _TAKEN_APART:
+    if type(left) in _FLATTENED or type(right) in _FLATTENED:
         low.tidy = False
     return low.put(alg.intersect(left, right))
 

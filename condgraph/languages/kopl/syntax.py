@@ -35,9 +35,9 @@ _PARTED: Final = re.compile(r"\)\s{0,9}(\.|->|→|,|;|\|>?|>>)\s{0,9}(?=[A-Z]\w{
 _BLANK: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
 #: How many ways of splitting at commas are tried.
-_MOST_WAYS: Final = 200
+_MAX_SPLITS: Final = 200
 #: How many characters are searched for separators between calls.
-_LOOKED_THROUGH: Final = 10_000
+_MAX_SEARCHED: Final = 10_000
 
 
 def read_with_care(program: str, knows: table.Knows | None) -> tuple[list[table.Step], list[table.CallSpan]]:
@@ -72,8 +72,8 @@ def _text_form(program: str, knows: table.Knows | None) -> tuple[list[table.Step
         at, texts, text_spans = _arguments(program, head.end(), function.texts, head[1], knows)
         steps.append(table.Step(head[1], texts))
         call_spans.append(table.CallSpan((name_span[0], at), text_spans))
-        if len(steps) > table.MOST_STEPS:
-            raise ParseError(f"the program has more than {table.MOST_STEPS} steps", span=name_span)
+        if len(steps) > table.MAX_STEPS:
+            raise ParseError(f"the program has more than {table.MAX_STEPS} steps", span=name_span)
     return steps, call_spans
 
 
@@ -82,7 +82,7 @@ _NESTED: Final = "calls stand one behind the other, and none within another: Fin
 
 def parted(text: str) -> str | None:
     """Return a hint for a text that has separators between calls, or None."""
-    match = _PARTED.search(text, 0, _LOOKED_THROUGH)
+    match = _PARTED.search(text, 0, _MAX_SEARCHED)
     return None if match is None else f"steps have no {match[1]!r} between them: Find(Nepal) QueryName()"
 
 
@@ -267,7 +267,7 @@ def _cuts(program: str, start: int, close: int, commas: list[int], roles: tuple[
     choices = [open_commas[:open_cuts]]
     if knows is not None:
         # More commas than arguments: prefer the cut that gives known names.
-        choices.extend(map(list, islice(combinations(open_commas, open_cuts), _MOST_WAYS)))
+        choices.extend(map(list, islice(combinations(open_commas, open_cuts), _MAX_SPLITS)))
         for cuts in choices:
             edges = [start - 1, *cuts, *last, close]
             pieces = [program[a + 1 : b].strip() for a, b in pairwise(edges)]
@@ -295,8 +295,8 @@ def _serialised(program: str) -> tuple[list[table.Step], list[table.CallSpan]]:
             text_at += len(text) + len("<arg>")
         steps.append(table.Step(name.strip(), tuple(pieces)))
         call_spans.append(table.CallSpan(span, tuple(text_spans)))
-        if len(steps) > table.MOST_STEPS:
-            raise ParseError(f"the program has more than {table.MOST_STEPS} steps", span=span)
+        if len(steps) > table.MAX_STEPS:
+            raise ParseError(f"the program has more than {table.MAX_STEPS} steps", span=span)
         at += len(call) + len("<func>")
     return steps, call_spans
 
@@ -306,7 +306,7 @@ def _serialised(program: str) -> tuple[list[table.Step], list[table.CallSpan]]:
 # depends on.
 
 
-def _plain(program: Sequence[Any]) -> list[table.Step] | None:
+def _usual_steps(program: Sequence[Any]) -> list[table.Step] | None:
     """Return the linked steps of a JSON program in the data set's usual form, in post-fix order.
 
     Returns None if the program needs the full checks.
@@ -345,9 +345,9 @@ def from_json(program: Any) -> tuple[list[table.Step], list[str]]:
     """Return the linked steps of a JSON program, and warnings; raises `ParseError`."""
     if not isinstance(program, Sequence) or isinstance(program, (str, bytes)) or not program:
         raise ParseError("a KoPL program in JSON is a list of steps", hint='a step is {"function": ..., "inputs": [...]}')
-    if len(program) > table.MOST_STEPS:
-        raise ParseError(f"the program has more than {table.MOST_STEPS} steps")
-    if type(program) is list and (plain := _plain(program)) is not None:
+    if len(program) > table.MAX_STEPS:
+        raise ParseError(f"the program has more than {table.MAX_STEPS} steps")
+    if type(program) is list and (plain := _usual_steps(program)) is not None:
         return plain, []
     steps: list[table.Step] = []
     declared: list[tuple[int, ...] | None] = []
@@ -446,8 +446,8 @@ def read_plainly(program: str) -> list[table.Step] | None:
 
     Returns None where the careful reader has to decide or to report an error.
     """
-    calls = _plain_calls(program)
-    if calls is None or len(calls) > table.MOST_STEPS:
+    calls = _usual_calls(program)
+    if calls is None or len(calls) > table.MAX_STEPS:
         return None
     steps: list[table.Step] = []
     stack: list[int] = []
@@ -487,7 +487,7 @@ _CALL: Final = re.compile(
 )
 
 
-def _plain_calls(program: str) -> list[_Call] | None:
+def _usual_calls(program: str) -> list[_Call] | None:
     """Return the calls of a program; None if there is anything between them."""
     parts = _CALL.split(program)
     if any(parts[::4]):
@@ -527,7 +527,7 @@ class KoplTemplate:
     language: ClassVar[str] = "kopl"
 
     def __init__(self, program: Program) -> None:
-        self._steps, self._warnings = _read(program)
+        self._steps, self._warnings = _read_steps(program)
         names: list[str] = []
         not_entities: set[str] = set()
         for at, step in enumerate(self._steps):
@@ -553,7 +553,7 @@ class KoplTemplate:
         return Linked(steps, self._warnings)
 
 
-def _read(program: Program) -> tuple[list[Step], list[str]]:
+def _read_steps(program: Program) -> tuple[list[Step], list[str]]:
     if isinstance(program, str) and not program.strip().startswith("["):
         return _text(program), []
     steps, warnings = parse(program)

@@ -15,7 +15,7 @@ from condgraph.engine.values import Kind
 
 Span = tuple[int, int]
 #: The most steps of a program; real ones have a few dozen at most.
-MOST_STEPS: Final = 2_000
+MAX_STEPS: Final = 2_000
 
 OPERATORS: Final = ("=", "!=", "<", ">", "<=", ">=")
 DIRECTIONS: Final = ("forward", "backward")
@@ -72,7 +72,7 @@ FUNCTIONS: Final[Mapping[str, Signature]] = {
 
 
 #: Names of roles in messages, where the short one is unclear.
-_SAID: Final = {"key": "attribute", "qkey": "qualifier", "qvalue": "value", "op": "operator"}
+_ROLE_NAMES: Final = {"key": "attribute", "qkey": "qualifier", "qvalue": "value", "op": "operator"}
 
 
 def form(function: str) -> str:
@@ -83,11 +83,11 @@ def form(function: str) -> str:
     """
     roles = FUNCTIONS[function].texts
     closed = [
-        f"{_SAID.get(role, 'the last' if role in ('between', 'among') else role)} is {' or '.join(CLOSED[role])}"
+        f"{_ROLE_NAMES.get(role, 'the last' if role in ('between', 'among') else role)} is {' or '.join(CLOSED[role])}"
         for role in roles
         if role in CLOSED
     ]
-    words = ", ".join("word" if role in ("between", "among") else _SAID.get(role, role) for role in roles)
+    words = ", ".join("word" if role in ("between", "among") else _ROLE_NAMES.get(role, role) for role in roles)
     return f"{function}({words})" + (f", where {closed[0]}" if closed else "")
 
 

@@ -57,15 +57,15 @@ _UNIT: Final = ("unit", "units")
 _DELIMITER: Final = ("delimiter", "separator", "sep")
 _NUMBER: Final = ("n", "count", "number", "k")
 _GREATER: Final = {"operator": ">"}
-_LESS: Final = {"operator": "<"}
-_COUNTS: Final = {"of": "count"}
+_LESS_THAN: Final = {"operator": "<"}
+_OF_COUNT: Final = {"of": "count"}
 _YEARS: Final = {"unit": "years"}
 _SIGNED: Final = {"absolute": "false"}
 
 _KEY: Final = ("key", "keys", "by", "group_by", "order_by", "sort_by", "column", "columns", "relation", "field", "attribute")
 _AGGREGATE: Final = ("aggregate", "aggregation", "agg", "operation", "function", "func", "aggregate_function", "op", "operator")
 _AGGREGATED: Final = ("of", "value", "on", "value_column", "aggregate_column", "agg_column", "measure", "target", "aggregate_on")
-_COUNTED: Final = {"aggregate": "count"}
+_COUNT: Final = {"aggregate": "count"}
 _SKIPPED: Final = ("offset", "skip")
 _ORDER: Final = ("order", "direction", "ascending", "descending")
 
@@ -127,7 +127,7 @@ TABLE: Final = (
         tables.lower_group,
         "groupby group aggregate group_and_count count_by group_count aggregate_by",
         {"key": _KEY, "aggregate": _AGGREGATE, "of": _AGGREGATED, "n": ("n", "k", "number")},
-        dict.fromkeys(("group_and_count", "count_by", "group_count"), _COUNTED),
+        dict.fromkeys(("group_and_count", "count_by", "group_count"), _COUNT),
     ),
     _row(
         "having",
@@ -178,9 +178,9 @@ TABLE: Final = (
         {
             **dict.fromkeys(("compare_greater", "compare_greater_than", "greater", "greater_than"), _GREATER),
             **dict.fromkeys(("is_greater", "is_greater_than", "if_greater_than", "later_date"), _GREATER),
-            **dict.fromkeys(("compare_less", "compare_less_than", "less", "less_than", "is_less"), _LESS),
-            **dict.fromkeys(("is_less_than", "if_less_than", "earlier_date"), _LESS),
-            **dict.fromkeys(("compare_count", "compare_counts"), _COUNTS),
+            **dict.fromkeys(("compare_less", "compare_less_than", "less", "less_than", "is_less"), _LESS_THAN),
+            **dict.fromkeys(("is_less_than", "if_less_than", "earlier_date"), _LESS_THAN),
+            **dict.fromkeys(("compare_count", "compare_counts"), _OF_COUNT),
         },
     ),
     _row(
@@ -267,14 +267,14 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType({function.name: func
 BY_NAME: Final[Mapping[str, Function]] = {name: function for function in TABLE for name in (function.name, *function.synonyms)}
 
 #: Words in the names that models make up, and the function that they usually mean.
-_MEANT: Final = (
+_SYNONYMS: Final = (
     ("info", "get_information"), ("search", "get_information"), ("lookup", "get_information"), ("retrieve", "get_information"),
     ("number", "count"), ("size", "count"), ("length", "count"), ("how_many", "count"),
     ("filter", "keep"), ("where", "keep"), ("select", "keep"), ("join", "set_intersection"), ("minus", "set_difference"),
 )  # fmt: skip
-_MOST_NEAR: Final = 6
+_MAX_NEAR: Final = 6
 #: From this similarity on, a name comes before what models usually mean.
-_SURE: Final = 0.88
+_CLOSE: Final = 0.88
 
 
 def near_functions(name: str) -> tuple[str, ...]:
@@ -287,7 +287,7 @@ def near_functions(name: str) -> tuple[str, ...]:
     ('get_information', 'set_union', 'count')
     """
     folded = name.casefold()
-    usual = [function for word, function in _MEANT if word in folded]
-    similar = [BY_NAME[item].name for item in nearest(folded, BY_NAME, most=2 * _MOST_NEAR)]
-    misspelled = [item for item in nearest(folded, BY_NAME, most=1) if SequenceMatcher(None, folded, item).ratio() > _SURE]
-    return tuple(dict.fromkeys([*misspelled, *usual, *similar]))[:_MOST_NEAR]
+    usual = [function for word, function in _SYNONYMS if word in folded]
+    similar = [BY_NAME[item].name for item in nearest(folded, BY_NAME, most=2 * _MAX_NEAR)]
+    misspelled = [item for item in nearest(folded, BY_NAME, most=1) if SequenceMatcher(None, folded, item).ratio() > _CLOSE]
+    return tuple(dict.fromkeys([*misspelled, *usual, *similar]))[:_MAX_NEAR]

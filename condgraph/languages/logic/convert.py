@@ -44,7 +44,7 @@ def tree_of(query: Query) -> query_tree.Tree:
         name = shortened(unbound[0], LONGEST_CANDIDATE)
         raise PlanError(
             f"the variable ?{name} is bound by nothing",
-            span=_place(body, unbound[0]),
+            span=_span_of(body, unbound[0]),
             hint=f"write exists ?{name}. before it",
         )
     return _tree(query.answer.name, body)
@@ -256,7 +256,7 @@ def _span(formula: Formula) -> Span | None:
     return next((atom.span for atom in _atoms(formula) if atom.span is not None), None)
 
 
-def _place(formula: Formula, name: str) -> Span | None:
+def _span_of(formula: Formula, name: str) -> Span | None:
     for atom in _atoms(formula):
         for term in terms(atom):
             if isinstance(term, Variable) and term.name == name:

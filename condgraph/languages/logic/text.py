@@ -22,11 +22,11 @@ from condgraph.languages.logic.structures import is_nested, nested
 from condgraph.languages.parameters import GivenText, Hole, hole, hole_or_text, in_order
 
 #: The deepest nesting of brackets, `not` and `exists`.
-DEEPEST: Final = 60
+MAX_DEPTH: Final = 60
 #: The most atoms of a query.
-MOST_ATOMS: Final = 200
+MAX_ATOMS: Final = 200
 #: The most characters of a query.
-LONGEST: Final = 100_000
+MAX_LENGTH: Final = 100_000
 _TOKEN: Final = re.compile(
     r"""\s*+(?:
         (?P<variable>[?$][^\W\d]\w*+)
@@ -49,8 +49,8 @@ def read(text: str, *, parameters: bool = False) -> Query:
     >>> str(read('?x : ∃?v. award("Nobel", ?v) ∧ born(?v, ?x) ∧ ¬capital(?x, <Q142>)'))
     '?x : exists ?v. award("Nobel", ?v) and born(?v, ?x) and not capital(?x, <Q142>)'
     """
-    if len(text) > LONGEST:
-        raise ParseError(f"the query has {len(text):,} characters; at most {LONGEST:,} are read", span=(LONGEST, len(text)))
+    if len(text) > MAX_LENGTH:
+        raise ParseError(f"the query has {len(text):,} characters; at most {MAX_LENGTH:,} are read", span=(MAX_LENGTH, len(text)))
     parser = _Parser(text, parameters)
     answer = parser.variable("the variable that is asked for is expected")
     parser.expect(":")
@@ -113,12 +113,12 @@ class _Parser:
 
     def formula(self, depth: int) -> Formula:
         """Parse a formula; precedence is or < and < not, exists, atom."""
-        return self._joined("or", depth)
+        return self._junction("or", depth)
 
-    def _joined(self, word: str, depth: int) -> Formula:
+    def _junction(self, word: str, depth: int) -> Formula:
         parts: list[Formula] = []
         while True:
-            parts.append(self._joined("and", depth) if word == "or" else self._part(depth))
+            parts.append(self._junction("and", depth) if word == "or" else self._operand(depth))
             if not self.at("operator", word):
                 break
             self.next()
@@ -126,12 +126,12 @@ class _Parser:
             return parts[0]
         return Or(tuple(parts)) if word == "or" else And(tuple(parts))
 
-    def _part(self, depth: int) -> Formula:
-        if depth > DEEPEST:
-            self.fail(f"the query is nested deeper than {DEEPEST}")
+    def _operand(self, depth: int) -> Formula:
+        if depth > MAX_DEPTH:
+            self.fail(f"the query is nested deeper than {MAX_DEPTH}")
         if self.at("operator", "not"):
             self.next()
-            return Not(self._part(depth + 1))
+            return Not(self._operand(depth + 1))
         if self.at("operator", "exists"):
             return self._exists(depth)
         if self.at("mark", "("):
@@ -166,8 +166,8 @@ class _Parser:
             arguments.append(self._term())
         span = start[0], self.expect(")")[1]
         self.atoms += 1
-        if self.atoms > MOST_ATOMS:
-            raise ParseError(f"a query has at most {MOST_ATOMS} atoms", span=span)
+        if self.atoms > MAX_ATOMS:
+            raise ParseError(f"a query has at most {MAX_ATOMS} atoms", span=span)
         if len(arguments) == 1:
             return Typed(relation, arguments[0], span)
         if len(arguments) != 2:

@@ -46,7 +46,7 @@ from condgraph.languages.parameters import GivenText, Hole, hole_or_text, in_ord
 
 Operator: TypeAlias = Literal["=", "<", "<=", ">", ">="]
 _CONDITION: Final = re.compile(r"(==?|<=?|>=?|≤|≥)\s*([^\s=<>].{0,200})", re.DOTALL)
-_NAMES: Final[dict[str, Operator]] = {"==": "=", "≤": "<=", "≥": ">="}
+_OPERATOR_NAMES: Final[dict[str, Operator]] = {"==": "=", "≤": "<=", "≥": ">="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def condition_of(text: str) -> Condition | None:
     match = _CONDITION.fullmatch(text)
     if match is None:
         return None
-    operator: Any = _NAMES.get(match[1], match[1])
+    operator: Any = _OPERATOR_NAMES.get(match[1], match[1])
     quantity: Quantity | None = None
     time: Time | None = None
     with suppress(ValueError):
@@ -186,11 +186,11 @@ def _triple(triple: Any, number: int) -> tuple[str, str, str]:
 
 Triple = tuple[str, str, str]
 _FENCE: Final = re.compile(r"\s*+```\w*+[^\S\n]*+\n").match
-_AFTER: Final = re.compile(r"\s*(?:[,)\]]|\Z)").match
+_is_end: Final = re.compile(r"\s*(?:[,)\]]|\Z)").match
 _COMMA: Final = re.compile(r"\s*,").match
 _ARROW: Final = re.compile(r"\s*(<?)-+\s*\[")
 _ARROW_END: Final = re.compile(r"\s*-+(>?)")
-_BARE: Final = re.compile(r"\s*<?--+>?")
+_UNNAMED: Final = re.compile(r"\s*<?--+>?")
 _PARTING: Final = re.compile(r"[\s;,]*")
 _TRIPLES: Final = re.compile(r"""["'“‘’]triples["'”’]\s*:\s*""")
 _NUMBER: Final = re.compile(r"[+-]?\d{1,30}(?:\.\d{1,30})?(?=\s*[,)\]])")
@@ -217,7 +217,7 @@ def read(text: str) -> tuple[list[Triple], list[list[Span]]]:
         raise ParseError("the pattern is nested too deeply", span=(start, end)) from None
     at = start + len(text[start:end]) - len(text[start:end].lstrip())
     if text.startswith("(", at) and not _is_tuple(text, at):
-        return _bare_tuples(text, at, end) or _arrows(text, at, end)
+        return _unquoted_tuples(text, at, end) or _arrows(text, at, end)
     return _tuples(text, start, end)
 
 
@@ -274,13 +274,13 @@ def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Sp
     return triples, spans
 
 
-def _bare_tuples(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]]] | None:
+def _unquoted_tuples(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]]] | None:
     """Parse tuples whose names have no quotes; None if the text is something else, such as arrows."""
     triples: list[Triple] = []
     spans: list[list[Span]] = []
     while at < end:
         check()
-        bare = _bare_tuple(text, at, end)
+        bare = _unquoted_tuple(text, at, end)
         if bare is None:
             return None
         parts, part_spans, at = bare
@@ -291,7 +291,7 @@ def _bare_tuples(text: str, at: int, end: int) -> tuple[list[Triple], list[list[
     return (triples, spans) if triples else None
 
 
-def _bare_tuple(text: str, at: int, end: int) -> tuple[list[str], list[tuple[int, int]], int] | None:
+def _unquoted_tuple(text: str, at: int, end: int) -> tuple[list[str], list[tuple[int, int]], int] | None:
     """Parse three names in round brackets; returns them, their positions, and the end of the brackets."""
     if text[at] != "(":
         return None
@@ -330,7 +330,7 @@ def _quoted_name(text: str, at: int) -> tuple[str, int]:
         if text[end] == "\\":
             end += 2
             continue
-        if text[end] == closing and _AFTER(text, end + 1):
+        if text[end] == closing and _is_end(text, end + 1):
             raw = text[at + 1 : end]
             return re.sub(r"""\\(["'\\])""", r"\1", raw), end + 1
         end += 1
@@ -368,7 +368,7 @@ def _arrows(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]
                 spans.append([other_span, relation_span, node_span])
             (node, node_span), isolated = (other, other_span), False
         if isolated:
-            bare = _BARE.match(text, at, end)
+            bare = _UNNAMED.match(text, at, end)
             if bare is not None:
                 span = _skip(text, at), bare.end()
                 raise ParseError("this arrow has no relation", span=span, hint="any relation is -[UNKNOWN relation 1]->")
@@ -404,7 +404,7 @@ def _bracketed(text: str, at: int, end: int, opening: str, closing: str) -> tupl
 
 
 #: The separator between the word UNKNOWN, its hint and its number.
-_BETWEEN: Final = re.compile(r"[\s_-]*+")
+_SEPARATOR: Final = re.compile(r"[\s_-]*+")
 #: Variables as query languages write them; a number at the end is not part of the hint.
 _VARIABLE: Final = re.compile(r"\?\w++")
 #: A variable with spaces and a number, `?film 1`, or just the mark; either could also be a name.
@@ -418,9 +418,9 @@ _MARKED: Final = re.compile(r"""[()\[\]"\\;]|^['“‘’]""")
 #: The marker of an unknown.
 _WORD: Final = re.compile(r"(?i:unknown)[\s_-]*|\?")
 #: The most edges between one pair of nodes; each doubles the choices of distinct statements.
-MOST_PARALLEL: Final = 5
+MAX_PARALLEL: Final = 5
 #: The most edges of a pattern; the preparation of the search is quadratic in them.
-MOST_EDGES: Final = 500
+MAX_EDGES: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,12 +505,12 @@ class Pattern:
                 warnings.append(f"triple {number + 1} stands there twice and counts once: {head} | {relation} | {tail}")
                 continue
             edges[key] = PatternEdge(*key, relation in names or not _unknown(relation, [])[0], part_spans[1])
-            if len(edges) > MOST_EDGES:
-                raise PlanError(f"a pattern has at most {MOST_EDGES} edges", span=part_spans[1])
+            if len(edges) > MAX_EDGES:
+                raise PlanError(f"a pattern has at most {MAX_EDGES} edges", span=part_spans[1])
             pair = min(key[0], key[2]), max(key[0], key[2])
             pairs[pair] = pairs.get(pair, 0) + 1
-            if pairs[pair] > MOST_PARALLEL:
-                raise PlanError(f"more than {MOST_PARALLEL} edges between {head!r} and {tail!r}", span=part_spans[1])
+            if pairs[pair] > MAX_PARALLEL:
+                raise PlanError(f"more than {MAX_PARALLEL} edges between {head!r} and {tail!r}", span=part_spans[1])
         if not edges:
             raise ParseError(
                 "a pattern has at least one triple", hint='one is like ("UNKNOWN film 1", "directed by", "Clint Eastwood")'
@@ -592,7 +592,7 @@ def _hint(text: str, word: str) -> str | None:
     if not text.startswith(word):
         return None
     remainder = text[len(word) :]
-    separator = _BETWEEN.match(remainder)
+    separator = _SEPARATOR.match(remainder)
     start = 0 if separator is None else separator.end()
     hint = _unnumbered(remainder[start:])
     return hint if start or not hint else None

@@ -46,7 +46,7 @@ class TableParts:
 
     def where(self, test: str) -> Self:
         """Keep the rows that pass a test, before grouping; several calls are joined by "and"."""
-        return self._with(where=_both(self.clause.where, _one(test, "where")))
+        return self._with(where=_both(self.clause.where, _checked_text(test, "where")))
 
     def group(self, *keys: str) -> Self:
         """Group rows by equal values: `"country"`, `"customer.country, year(date)"`."""
@@ -58,7 +58,7 @@ class TableParts:
 
     def having(self, test: str) -> Self:
         """Keep the rows of the table that pass a test; several calls are joined by "and"."""
-        return self._with(having=_both(self.clause.having, _one(test, "having")))
+        return self._with(having=_both(self.clause.having, _checked_text(test, "having")))
 
     def order(self, *columns: str) -> Self:
         """Order by columns: `"total desc"`, `"-total"`, `"country"`."""
@@ -117,11 +117,11 @@ class AsyncTableQuery(TableParts):
 def _all(texts: tuple[str, ...], part: str) -> list[Any]:
     parsed: list[Any] = []
     for text in texts:
-        parsed += _one(text, part)
+        parsed += _checked_text(text, part)
     return parsed
 
 
-def _one(text: Any, part: str) -> Any:
+def _checked_text(text: Any, part: str) -> Any:
     if not isinstance(text, str):
         raise OptionError(f"a part of a table is a text, not {type(text).__name__}", hint='group("country"), show("count()")')
     with in_clause(text):

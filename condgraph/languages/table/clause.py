@@ -29,7 +29,7 @@ from condgraph.languages.table import tree
 
 
 #: The most characters of a clause.
-LONGEST: Final = 20_000
+MAX_LENGTH: Final = 20_000
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+)
     |(?P<name>"[^"]*"|`[^`]*`)
@@ -65,8 +65,8 @@ class Token(NamedTuple):
 
 def tokens_of(text: str) -> list[Token]:
     """Split a clause into tokens; raises `ParseError` for an unexpected character."""
-    if len(text) > LONGEST:
-        raise ParseError(f"a table clause of {len(text):,} characters is too long", hint=f"at most {LONGEST:,}")
+    if len(text) > MAX_LENGTH:
+        raise ParseError(f"a table clause of {len(text):,} characters is too long", hint=f"at most {MAX_LENGTH:,}")
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -92,10 +92,10 @@ def tokens_of(text: str) -> list[Token]:
 
 T = TypeVar("T")
 #: The deepest nesting of parentheses, and the most steps of a path.
-_DEEPEST: Final = 40
+_MAX_DEPTH: Final = 40
 _COMPARED: Final = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 #: The most rows that a limit may name.
-_MOST: Final = 10**12
+_MAX_LIMIT: Final = 10**12
 #: Words that mean the row itself where they are a whole path.
 SELF: Final = ("self", "it")
 
@@ -220,16 +220,16 @@ class Reader:
     def _whole_number(self) -> int:
         token = self.token
         if token.kind != "number" or not token.text.isdigit() or len(token.text) > 12:
-            raise self.error(f"a whole number up to {_MOST:,} belongs here")
+            raise self.error(f"a whole number up to {_MAX_LIMIT:,} belongs here")
         self._at += 1
         return int(token.text)
 
     # -- tests -------------------------------------------------------------------------------------
 
     def _test(self) -> tree.Test:
-        return self._joined("or", lambda: self._joined("and", self._single))
+        return self._junction("or", lambda: self._junction("and", self._single))
 
-    def _joined(self, word: Any, read: Callable[[], tree.Test]) -> tree.Test:
+    def _junction(self, word: Any, read: Callable[[], tree.Test]) -> tree.Test:
         tests = [read()]
         while self.accept(word):
             tests.append(read())
@@ -323,8 +323,8 @@ class Reader:
         count = 0
         while sign := self.accept(*signs):
             count += 1
-            if count > _DEEPEST:
-                raise self.error(f"more than {_DEEPEST} numbers in one sum")
+            if count > _MAX_DEPTH:
+                raise self.error(f"more than {_MAX_DEPTH} numbers in one sum")
             result = tree.Binary(sign, result, read(), (start, self._end()))  # type: ignore[arg-type]
         return result
 
@@ -376,8 +376,8 @@ class Reader:
             name = self._name()
             if steps or backward or quoted or name.casefold() not in SELF:
                 steps.append(tree.Step(name, backward))
-            if len(steps) > _DEEPEST:
-                raise self.error(f"a path of more than {_DEEPEST} steps")
+            if len(steps) > _MAX_DEPTH:
+                raise self.error(f"a path of more than {_MAX_DEPTH} steps")
             if not self.accept("."):
                 break
         qualifier = self._name() if self.accept("@") else None
@@ -401,8 +401,8 @@ class Reader:
 
     def _deeper(self, read: Callable[[], T]) -> T:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise self.error(f"more than {_DEEPEST} parts within each other")
+        if self._depth > _MAX_DEPTH:
+            raise self.error(f"more than {_MAX_DEPTH} parts within each other")
         result = read()
         self._depth -= 1
         return result

@@ -36,25 +36,25 @@ if TYPE_CHECKING:
 
 #: Sets of classes: every entity has at least one class of each set. An empty tuple if nothing is
 #: known; None for fixed entities, which may have any class.
-Known: TypeAlias = "tuple[Classes, ...] | None"
-_ANYTHING: Final[Known] = ()
+PossibleClasses: TypeAlias = "tuple[Classes, ...] | None"
+_ANYTHING: Final[PossibleClasses] = ()
 
 
-def classes_of(root: alg.Node, schema: KnownSchema) -> Known:
+def classes_of(root: alg.Node, schema: KnownSchema) -> PossibleClasses:
     """Return the classes of the entities that an operator returns or its facts reach."""
-    classes: dict[int, Known] = {}
+    classes: dict[int, PossibleClasses] = {}
     for node in postorder(root):
         classes[id(node)] = _of(node, schema, classes)
     return classes[id(root)]
 
 
-def _of(node: alg.Node, schema: KnownSchema, found: dict[int, Known]) -> Known:
+def _of(node: alg.Node, schema: KnownSchema, found: dict[int, PossibleClasses]) -> PossibleClasses:
     if isinstance(node, alg.AllEntities):
         rows = None if node.source is None else schema.table_classes(node.source)
         return (rows,) if rows is not None and node.own else _ANYTHING
     if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
         below = [schema.concept_classes(name) for name in node.concepts.names]
-        return _one_of(below)
+        return _union(below)
     if isinstance(node, alg.Reached):
         return found[id(node.facts)]
     if isinstance(node, alg.Scan):
@@ -69,7 +69,7 @@ def _of(node: alg.Node, schema: KnownSchema, found: dict[int, Known]) -> Known:
         parts = [found[id(part)] for part in node.parts]
         if None in parts:
             return None
-        return _one_of([min(part, key=len) if part else None for part in parts if part is not None])
+        return _union([min(part, key=len) if part else None for part in parts if part is not None])
     if isinstance(node, alg.Intersect):
         known = [found[id(part)] for part in node.parts]
         return tuple(classes for part in known for classes in part or ()) or (None if None in known else _ANYTHING)
@@ -82,7 +82,7 @@ def _of(node: alg.Node, schema: KnownSchema, found: dict[int, Known]) -> Known:
     return None
 
 
-def _one_of(some: list[Classes | None]) -> Known:
+def _union(some: list[Classes | None]) -> PossibleClasses:
     """Return the classes of entities that are in any of some sets; unknown if one set is."""
     known = [classes for classes in some if classes is not None]
     return (frozenset().union(*known),) if len(known) == len(some) else _ANYTHING
@@ -90,16 +90,16 @@ def _one_of(some: list[Classes | None]) -> Known:
 
 def ends(predicates: tuple[str, ...] | None, end: End, schema: KnownSchema) -> tuple[Classes, ...]:
     """Return the classes of one end of the statements of some predicates; empty if unknown."""
-    return () if predicates is None else _one_of([schema.end_classes(name, end) for name in predicates]) or ()
+    return () if predicates is None else _union([schema.end_classes(name, end) for name in predicates]) or ()
 
 
-def may_have(known: Known, predicate: str, end: End, schema: KnownSchema) -> bool | None:
+def may_have(known: PossibleClasses, predicate: str, end: End, schema: KnownSchema) -> bool | None:
     """Whether entities of these classes may be an end of a predicate's statements; None if unknown."""
     end_classes = schema.end_classes(predicate, end)
     return None if end_classes is None or known is None else all(end_classes & classes for classes in known)
 
 
-def all_may_have(known: Known, predicate: str, schema: KnownSchema) -> bool:
+def all_may_have(known: PossibleClasses, predicate: str, schema: KnownSchema) -> bool:
     """Whether entities of all these classes may be subjects of a predicate; True if unknown."""
     end_classes = schema.end_classes(predicate, "subject")
     return end_classes is None or any(classes <= end_classes for classes in known or ())
@@ -117,7 +117,7 @@ def in_words(classes: Classes) -> str:
 #: Qualifiers that mean the validity of a fact, if no statement has a qualifier of that name.
 _VALIDITY: Final = {"time": "interval", "start time": "start", "end time": "end"}
 #: How many names are checked to suggest one that the rows have.
-_MOST_LOOKED_AT: Final = 200
+_MAX_CHECKED: Final = 200
 #: The supported operations on times, as a hint.
 OF_TIMES: Final = (
     f"times have {', '.join(f'{part}(x)' for part in ex.TIME_PARTS)}, differences (ended - started) and comparisons "
@@ -146,7 +146,7 @@ class Columns:
         self._start = alg.reached(of)
         #: The classes of the rows, and of the entities that each of the facts reaches.
         self._rows = classes_of(of, schema)
-        self._reached: list[Known] = []
+        self._reached: list[PossibleClasses] = []
         #: Indices in `facts` of columns that the rows may not have.
         self.unsure: list[int] = []
 
@@ -173,7 +173,7 @@ class Columns:
                     raise PlanError(f"{title(of)}: {title(side)} is a time, and no number", span=of.span, hint=OF_TIMES)
             return ex.Computed(of.operator, (self.expression(of.left, sums=sums), self.expression(of.right, sums=sums)))
         if of.function in ex.CHOSEN:
-            return self._chosen(of, sums=sums)
+            return self._with_option(of, sums=sums)
         if of.function in ex.PAIRED:
             return self._paired(of, sums=sums)
         if of.function not in ex.PARTS:
@@ -191,7 +191,7 @@ class Columns:
             raise PlanError(f"{of.function} takes one expression", span=of.span, hint=f"{of.function}(birthday)")
         return ex.Computed(of.function, (self.expression(of.of, sums=sums),))
 
-    def _chosen(self, of: tree.Call, *, sums: bool) -> ex.Computed:
+    def _with_option(self, of: tree.Call, *, sums: bool) -> ex.Computed:
         """Lower a function of an option, which is checked here, and a value."""
         example = "date_trunc('month', started)" if of.function == "date_trunc" else "timezone('Europe/Berlin', started)"
         if len(of.options) != 1 or of.of is None or of.number is not None or of.distinct:
@@ -229,14 +229,14 @@ class Columns:
             return True
         if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
             return False
-        kinds = self.schema.attribute_kinds(self._as_written(of).steps[-1].name)
+        kinds = self.schema.attribute_kinds(self._spelled(of).steps[-1].name)
         return bool(kinds) and all(kind is Kind.TIME for kind, _ in kinds)
 
     def _may_be_time(self, of: tree.Expression) -> bool:
         """Whether an expression may return times; a column of other types or a function of numbers does not."""
         if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
             return isinstance(of, tree.Path) or (isinstance(of, tree.Call) and of.function in ex.CHOSEN)
-        kinds = self.schema.attribute_kinds(self._as_written(of).steps[-1].name)
+        kinds = self.schema.attribute_kinds(self._spelled(of).steps[-1].name)
         return not kinds or any(kind is Kind.TIME for kind, _ in kinds)
 
     def _row_sum(self, of: tree.Call) -> ex.RowTotal:
@@ -269,7 +269,7 @@ class Columns:
 
     # -- paths -------------------------------------------------------------------------------------
 
-    def _as_written(self, path: tree.Path) -> tree.Path:
+    def _spelled(self, path: tree.Path) -> tree.Path:
         """Return a path with the graph's spelling of its predicates and qualifier, with a warning.
 
         Only case, spacing, plural or tense may differ, unless `on_unknown="nearest"` accepts more.
@@ -301,7 +301,7 @@ class Columns:
 
     def _path(self, path: tree.Path) -> ex.Expression:
         name, steps, at = title(path), list[int](), -1
-        path = self._as_written(path)
+        path = self._spelled(path)
         for number, step in enumerate(path.steps):
             last = number == len(path.steps) - 1 and path.qualifier is None
             is_name = last and step == tree.Step("name")
@@ -322,7 +322,7 @@ class Columns:
         """Return the name of the entity that steps lead to, or of the row."""
         return ex.Computed("name", (ex.ValuePath("self", tuple(steps)),))
 
-    def _classes(self, at: int) -> Known:
+    def _classes(self, at: int) -> PossibleClasses:
         """Return the classes of the entities that some facts reach, or of the rows."""
         return self._rows if at < 0 else self._reached[at]
 
@@ -349,7 +349,7 @@ class Columns:
             self._unknown("relation", name, path, schema.relations, hint)
         may = self._may_have(before, step)
         if (relation or attribute) and may is False:
-            self._of_others(before, step, path)
+            self._refuse_other_rows(before, step, path)
         elif may is None and before < 0 and step.name != "name":
             self.unsure.append(len(self.facts))
         of = self._start if before < 0 else alg.Reached(self.facts[before])
@@ -366,12 +366,12 @@ class Columns:
         self._steps[before, step] = len(self.facts) - 1
         return len(self.facts) - 1
 
-    def _of_others(self, before: int, step: tree.Step, path: tree.Path) -> None:
+    def _refuse_other_rows(self, before: int, step: tree.Step, path: tree.Path) -> None:
         """Raise the error for a column that exists, but not for these rows."""
         schema, name, end = self.schema, step.name, "object" if step.backward else "subject"
         names = schema.relations if step.backward else tuple(dict.fromkeys((*schema.attributes, *schema.relations)))
-        if len(names) > _MOST_LOOKED_AT:
-            names = tuple(nearest(name, names, most=_MOST_LOOKED_AT))
+        if len(names) > _MAX_CHECKED:
+            names = tuple(nearest(name, names, most=_MAX_CHECKED))
         candidates = [candidate for candidate in names if self._may_have(before, tree.Step(candidate, step.backward)) is not False]
         owners = in_words(schema.end_classes(name, cast("End", end)) or frozenset())
         rows = in_words(frozenset().union(*(self._classes(before) or ())))
@@ -397,7 +397,7 @@ class Columns:
         return None
 
     def _objects(self, at: int) -> int:
-        return self._put((at, None), lambda: alg.Objects(self.facts[at]))
+        return self._value_number((at, None), lambda: alg.Objects(self.facts[at]))
 
     def _qualifier(self, at: int, key: str, path: tree.Path) -> int:
         facts = self.of if at < 0 else self.facts[at]
@@ -410,7 +410,7 @@ class Columns:
         if not applies or not self.schema.has_qualifier(key):
             if key in _VALIDITY:
                 part = cast(Any, _VALIDITY[key])
-                return self._put((at, key), lambda: alg.Validity(facts, part))
+                return self._value_number((at, key), lambda: alg.Validity(facts, part))
             keys = [
                 known
                 for known in self.schema.qualifiers
@@ -420,9 +420,9 @@ class Columns:
             if self.schema.has_qualifier(key):
                 hint = f"statements of {' and '.join(map(repr, predicates or ()))} have no such qualifier, others have"
             self._unknown("qualifier", key, path, keys, hint)
-        return self._put((at, key), lambda: alg.Qualifiers(facts, key))
+        return self._value_number((at, key), lambda: alg.Qualifiers(facts, key))
 
-    def _put(self, key: tuple[int, str | None], make: Callable[[], alg.Values]) -> int:
+    def _value_number(self, key: tuple[int, str | None], make: Callable[[], alg.Values]) -> int:
         known = self._values.get(key)
         if known is None:
             self.values.append(make())
@@ -467,7 +467,7 @@ class Columns:
             if not literal.unit and "day" in self._units(test.of):
                 # A difference of times is in days, or in seconds if days are inexact.
                 values += [Quantity(quantity.number, "day"), *conversions(Quantity(quantity.number, "day"), ["second"])]
-            column = self._meant(test.of)
+            column = self._named(test.of)
             if not literal.unit and isinstance(column, tree.Call) and column.function == "distance":
                 values.append(Quantity(quantity.number, "metre"))
             return values
@@ -485,15 +485,15 @@ class Columns:
 
     def _units(self, of: tree.Expression) -> list[str]:
         """Return the units of an expression's values, or of those of the column with this name."""
-        return self._own_units(self._meant(of))
+        return self._own_units(self._named(of))
 
-    def _meant(self, of: tree.Expression) -> tree.Expression:
+    def _named(self, of: tree.Expression) -> tree.Expression:
         """Return the expression of a column's name, or the expression itself."""
         return self.called.get(title(of), of) if isinstance(of, tree.Path) else of
 
     def _forms(self, of: tree.Expression) -> list[str]:
         """Return the forms of the texts that an expression returns."""
-        of = self._meant(of)
+        of = self._named(of)
         if isinstance(of, tree.Call):
             return ["point"] if of.function == "point" else []
         if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
@@ -512,7 +512,7 @@ class Columns:
             return list(dict.fromkeys([*self._own_units(of.left), *self._own_units(of.right)]))
         if not isinstance(of, tree.Path) or not of.steps or of.qualifier is not None:
             return []
-        return [unit for kind, unit in self.schema.attribute_kinds(self._as_written(of).steps[-1].name) if kind is Kind.QUANTITY]
+        return [unit for kind, unit in self.schema.attribute_kinds(self._spelled(of).steps[-1].name) if kind is Kind.QUANTITY]
 
 
 def _as_cell(text: str) -> list[Value]:
@@ -591,7 +591,7 @@ class TableLowering:
         """Return the operators of a clause, and the steps of the trace."""
         columns = self.columns
         for key in clause.keys:
-            name = self._free(key.name or title(key.of))
+            name = self._unused_name(key.name or title(key.of))
             self.keys.append(ex.Key(name, columns.expression(key.of, sums=True)))
         shown = clause.shown or ((Column(named_row()),) if not clause.keys else ())
         sums = [columns.is_sum(column.of) for column in shown]
@@ -599,12 +599,12 @@ class TableLowering:
         for column in shown:
             self._show(column)
         if not self.measures and clause.keys and not clause.shown:
-            self.measures.append(ex.Measure(self._free("count()"), "count"))
+            self.measures.append(ex.Measure(self._unused_name("count()"), "count"))
         columns.called = {column.name: column.of for column in (*clause.keys, *shown) if column.name is not None}
-        having = None if clause.having is None else columns.test(clause.having, self._place)
+        having = None if clause.having is None else columns.test(clause.having, self._index_of)
         columns.called = {}
-        by = tuple(ex.OrderBy(self._place(item.of), item.descending) for item in clause.order)
-        per = tuple(map(self._place, clause.per))
+        by = tuple(ex.OrderBy(self._index_of(item.of), item.descending) for item in clause.order)
+        per = tuple(map(self._index_of, clause.per))
         where = None if clause.where is None else columns.test(clause.where, partial(columns.expression, sums=True))
         hidden = len(self.hidden)
         group = alg.Group(
@@ -637,7 +637,7 @@ class TableLowering:
             place = next((at for at, key in enumerate(self.keys) if key.of == of), None)
             if place is not None:
                 if column.name is not None:
-                    self.keys[place] = replace(self.keys[place], name=self._free(column.name, place))
+                    self.keys[place] = replace(self.keys[place], name=self._unused_name(column.name, place))
                 return
             if not self.each:
                 raise PlanError(
@@ -646,16 +646,16 @@ class TableLowering:
                     hint=f"group by it as well, or show max({title(column.of)}) or values({title(column.of)})",
                 )
             measure = ex.Measure("", "values", of)
-        self.measures.append(replace(measure, name=self._free(column.name or title(column.of))))
+        self.measures.append(replace(measure, name=self._unused_name(column.name or title(column.of))))
 
-    def _free(self, name: str, own: int | None = None) -> str:
+    def _unused_name(self, name: str, own: int | None = None) -> str:
         """Return the name of a new column; raises if it is taken."""
         taken = [column.name for at, column in enumerate(self.keys) if at != own] + [column.name for column in self.measures]
         if name in taken:
             raise PlanError(f"two columns are called {name!r}", hint="call one of them something else: sum(price) as total")
         return name
 
-    def _place(self, of: Expression) -> int:
+    def _index_of(self, of: Expression) -> int:
         """Return the index of a column that is tested or ordered by; adds a hidden one if it is not shown."""
         name = title(of)
         known: list[ex.Key | ex.Measure] = [*self.keys, *self.measures, *self.hidden]

@@ -74,10 +74,10 @@ class Complete:
 
     def _cost(self, node: Tree, found: dict[int, Costs]) -> Costs:
         check()
-        costs = found[id(node)] = self._made(node, found)
+        costs = found[id(node)] = self._compute(node, found)
         return costs
 
-    def _made(self, node: Tree, found: dict[int, Costs]) -> Costs:
+    def _compute(self, node: Tree, found: dict[int, Costs]) -> Costs:
         if isinstance(node, Projection):
             source_costs = self._cost(node.of, found)
             return self._anti(node, source_costs) if node.anti else self._projected(node, source_costs)
@@ -130,8 +130,8 @@ class Complete:
 
 
 #: The most characters of a line, and the deepest nesting of a query.
-LONGEST_LINE: Final = 1 << 24
-_DEEPEST: Final = 40
+MAX_LINE: Final = 1 << 24
+_MAX_DEPTH: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _lines(path: str | os.PathLike[str], encoding: str, newline: str | None = No
     row = 0
     with Path(path).open(encoding=encoding, newline=newline) as file:
         try:
-            while line := file.readline(LONGEST_LINE):
+            while line := file.readline(MAX_LINE):
                 row += 1
                 yield row, line
         except UnicodeDecodeError as error:
@@ -211,8 +211,8 @@ def write_cases(cases: Iterable[LogicCase], path: str | os.PathLike[str]) -> int
 
 
 def _case(line: str, name: str, row: int, paired: bool) -> LogicCase:
-    if len(line) >= LONGEST_LINE:
-        raise LoadError(f"a line has more than {LONGEST_LINE:,} characters", file=name, row=row)
+    if len(line) >= MAX_LINE:
+        raise LoadError(f"a line has more than {MAX_LINE:,} characters", file=name, row=row)
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -234,8 +234,8 @@ def _ids(found: Any, name: str, row: int, field: str) -> tuple[str, ...]:
 
 def _texts(part: Any, name: str, row: int, paired: bool, depth: int) -> Any:
     """Return the nested form with numbers as texts, except for the marks of negation and union."""
-    if depth > _DEEPEST:
-        raise LoadError(f"a query is nested more than {_DEEPEST} deep", file=name, row=row, field="query")
+    if depth > _MAX_DEPTH:
+        raise LoadError(f"a query is nested more than {_MAX_DEPTH} deep", file=name, row=row, field="query")
     if isinstance(part, str):
         return part
     if isinstance(part, int):
@@ -334,12 +334,12 @@ class _Sampler:
 
     def __init__(self, snapshot: Snapshot, edges: Edges, missing: Edges, most: int, by: By, needed: Needed) -> None:
         self.edges, self.most, self.pairs, self.every = edges, most, by == "pair", needed == "all"
-        self.whole = Complete(snapshot, edges, missing)
-        if not self.whole.price.any():
+        self.complete = Complete(snapshot, edges, missing)
+        if not self.complete.price.any():
             raise LinkModelError("the graph has every held-out edge, so that no answer is hard")
-        self.own = Complete(snapshot, edges)
+        self.observed = Complete(snapshot, edges)
         self.kinds = snapshot.entity_kind
-        triples = self.whole.triples[self.whole.price > 0] if self.every else self.whole.triples
+        triples = self.complete.triples[self.complete.price > 0] if self.every else self.complete.triples
         # Each edge reaches both its ends: its tail by the relation, its head by the inverse.
         self.into = np.concatenate([triples[:, 2], triples[:, 0]])
         self.start = np.concatenate([triples[:, 0], triples[:, 2]])
@@ -400,19 +400,19 @@ class _Sampler:
             # BetaE draws every part from the same answer. With `by="edge"`, negated parts and further parts of a union start
             # from another entity.
             from_another = not self.pairs and (bool(parts) if shape[0] == "u" else isinstance(part, tuple) and part[0] == "n")
-            branch = self._query(part, lengths, self._beside(root, rng) if from_another else root, rng)
+            branch = self._query(part, lengths, self._neighbour(root, rng) if from_another else root, rng)
             if branch is None:
                 return None
             parts.append(branch)
         return [*parts, [UNION]] if shape[0] == "u" else parts
 
-    def _beside(self, root: int, rng: np.random.Generator) -> int:
+    def _neighbour(self, root: int, rng: np.random.Generator) -> int:
         """Return an entity that shares an edge with `root`: another tail of one of its relations, if there is one."""
         step = self._step(root, rng)
         if step is None:
             return root
         name = self.names[step[1]]
-        heads, tails, _ = self.whole.of(
+        heads, tails, _ = self.complete.of(
             name.removeprefix("^") if step[1] >= len(self.edges.relations) else name, step[1] >= len(self.edges.relations)
         )
         tails_there = tails[heads == step[0]]
@@ -441,8 +441,8 @@ class _Sampler:
     def _case(self, kind: str, query: Any) -> LogicCase | None:
         case = LogicCase(kind, query, (), ())
         tree = case.tree()
-        costs = self.whole.costs(tree)[id(tree)]
-        answers, easy = np.flatnonzero(np.isfinite(costs)), self.own.answers(tree)
+        costs = self.complete.costs(tree)[id(tree)]
+        answers, easy = np.flatnonzero(np.isfinite(costs)), self.observed.answers(tree)
         hard = np.setdiff1d(answers, easy)
         if self.every:
             hard = hard[costs[hard] == dearest(tree)]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from condgraph.logic.ask import LogicGraph
 
 FORMAT: Final = 1
-_AGAIN: Final = "make them again with `graph.answer_sets(...)`"
+_HINT: Final = "make them again with `graph.answer_sets(...)`"
 
 
 def shape_of(tree: Tree) -> str:
@@ -170,11 +170,11 @@ class AnswerSets:
         try:
             about = json.loads(Path(path).read_text("utf-8"))
             if about["format"] != FORMAT:
-                raise LinkModelError(f"{path} is of another format than {FORMAT}", hint=_AGAIN)
+                raise LinkModelError(f"{path} is of another format than {FORMAT}", hint=_HINT)
             for part, fingerprint in (("model", fingerprint_of(model)), ("edges", _edges(graph).fingerprint)):
                 if about[part] != fingerprint:
                     origin = "model" if part == "model" else "graph, or the graph has changed"
-                    raise LinkModelError(f"the answer sets in {path} are of another {origin}", hint=_AGAIN)
+                    raise LinkModelError(f"the answer sets in {path} are of another {origin}", hint=_HINT)
             scores = {str(kind): [float(score) for score in kind_scores] for kind, kind_scores in about["scores"].items()}
             if any(
                 kind_scores != sorted(kind_scores) or not all(0.0 <= score <= 1.0 for score in kind_scores)
@@ -184,9 +184,9 @@ class AnswerSets:
             options = {name: about["options"][name] for name in ("alpha", "epsilon", "cap")}
             return cls(graph, model, scores, options, tuple(map(str, about["warnings"])))
         except FileNotFoundError:
-            raise LinkModelError(f"{path}: there is no such file", hint=_AGAIN) from None
+            raise LinkModelError(f"{path}: there is no such file", hint=_HINT) from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise LinkModelError(f"{path} cannot be read as answer sets: {error}", hint=_AGAIN) from None
+            raise LinkModelError(f"{path} cannot be read as answer sets: {error}", hint=_HINT) from None
 
 
 def _edges(graph: LogicGraph) -> Edges:

@@ -350,7 +350,7 @@ TIME_WORDS: Final = {"time": "interval", "start time": "start", "start_time": "s
 #: Texts that mean a missing cell, folded; tables have no statement for such a cell.
 MISSING: Final = frozenset({"", "n/a", "na", "none", "null", "-", "–", "—", "--", "empty", "blank", "missing", "nan"})
 #: How many keys are suggested for an unknown one.
-_MOST_KEYS: Final = 12
+_MAX_KEYS: Final = 12
 ROW_NUMBER: Final = frozenset({"row_number", "row number", "rownumber", "row"})
 
 
@@ -437,7 +437,7 @@ class Context(Matching):
         hint = None if source is None else f"looked for in the source {source!r}"
         if what == "key":
             keys = list(self.schema.qualifiers) + (["time", "start time", "end time"] if self.linker.temporal else [])
-            candidates = list(dict.fromkeys([*near_names(expression.text, keys), *candidates, *keys]))[:_MOST_KEYS]
+            candidates = list(dict.fromkeys([*near_names(expression.text, keys), *candidates, *keys]))[:_MAX_KEYS]
             hint = hint or "a key is a qualifier of the facts, or says when they hold"
         elif self.schema.has_qualifier(collapse(expression.text)):
             hint = f"it is a qualifier of facts: key={collapse(expression.text)!r} beside their relation"
@@ -457,7 +457,7 @@ class Context(Matching):
         matches = [match.name for match in resolution.matches]
         names = containing if len(containing) == 1 else matches
         near = [*forms.same(text), *names, *matches, *near_names(text, all_names), *(match.name for match in resolution.near)]
-        return tuple(dict.fromkeys(names)), list(dict.fromkeys(near))[:_MOST_KEYS]
+        return tuple(dict.fromkeys(names)), list(dict.fromkeys(near))[:_MAX_KEYS]
 
     def find_predicates(self, name: str, source: str | None) -> tuple[str, ...]:
         """Return the predicates of a name.

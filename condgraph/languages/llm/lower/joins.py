@@ -68,7 +68,7 @@ def shared_values(lowering: Lowering, result: Result, column: Column, name: str)
     """Return the values that identify rows in another source: those of the column that shares most with it."""
     assert isinstance(result.node, alg.Entities)
     assert result.table is not None
-    shared = _nearest(lowering, result.table, column, name, result.column)
+    shared = _most_shared(lowering, result.table, column, name, result.column)
     if shared is None:
         own_column = lowering.shown_column(result)
         if own_column is None:
@@ -133,7 +133,7 @@ def joined_rows(lowering: Lowering, result: Result, table: str) -> alg.Entities 
     return alg.Reached(alg.Where(alg.Scan(None, (name,), "subject", "subject", source=table), alg.Equals(values)))
 
 
-def _nearest(lowering: Lowering, table: str, column: Column, name: str, used: str | None) -> str | None:
+def _most_shared(lowering: Lowering, table: str, column: Column, name: str, used: str | None) -> str | None:
     """Return the column of a table that shares most values with another column, or None."""
     names = _names(lowering, table)
     ranked = [(_likeness(lowering, table, own, column, name, used, None), -at, own) for at, own in enumerate(names)]
@@ -153,21 +153,21 @@ def _likeness(lowering: Lowering, table: str, own: str, column: Column, name: st
     shared = len(column.values & own_values.values)
     if not shared:
         return False, False, False, 0.0, False, False
-    names_other = _names_it(name, table, own) or (of is not None and _names_it(own, of, name))
+    names_other = _is_reference(name, table, own) or (of is not None and _is_reference(own, of, name))
     smaller, larger = sorted((own_values, column), key=lambda item: len(item.values))
     return True, own == name, names_other, shared / len(smaller.values), len(larger.values) == len(larger), own == used
 
 
-def _names_it(header: str, table: str, key: str) -> bool:
+def _is_reference(header: str, table: str, key: str) -> bool:
     """Whether a header names a table and perhaps its key: "customer", "customer_id", "customers"."""
-    plain_header, plural = _plain(header), _plain(table.rpartition("/")[2])
+    plain_header, plural = _alphanumeric(header), _alphanumeric(table.rpartition("/")[2])
     singular = plural[:-3] + "y" if plural.endswith("ies") else plural.removesuffix("s")
     return plain_header in {
-        item + end for item in (plural, singular) for end in ("", "id", "key", "no", "number", "name", _plain(key))
+        item + end for item in (plural, singular) for end in ("", "id", "key", "no", "number", "name", _alphanumeric(key))
     }
 
 
-def _plain(text: str) -> str:
+def _alphanumeric(text: str) -> str:
     return "".join(character for character in fold(text) if character.isalnum())
 
 

@@ -57,7 +57,7 @@ _CURRENCIES: Final = {
     **dict.fromkeys(("inr", "rupee", "rs"), "₹"),
     "krw": "₩",
 }
-_LONGEST_UNIT: Final = 30
+_MAX_UNIT: Final = 30
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ def read_quantities(text: str, *, european: bool = False, money: bool = False) -
                 for item in _as_cell(lettered["number"], european)
                 if item.unit == values.NO_UNIT
             )
-    if not result and (value := _as_written(text)) is not None:
+    if not result and (value := _with_unit(text)) is not None:
         result.append(value)
     return result
 
@@ -117,10 +117,10 @@ def _as_cell(text: str, european: bool) -> list[values.Quantity]:
     return [best.value] if best is not None and isinstance(best.value, values.Quantity) else []
 
 
-def _as_written(text: str) -> values.Quantity | None:
+def _with_unit(text: str) -> values.Quantity | None:
     """Return a number, with whatever follows it as its unit."""
     match = _NUMBER.fullmatch(text)
-    if match is None or (match["unit"] and (match["money"] or len(match["unit"]) > _LONGEST_UNIT or match["unit"][0] in "-–/:,([")):
+    if match is None or (match["unit"] and (match["money"] or len(match["unit"]) > _MAX_UNIT or match["unit"][0] in "-–/:,([")):
         return None
     try:
         number = values.parse_number(match["digits"].replace(",", ""))
@@ -184,7 +184,7 @@ def in_units(text: str, units: dict[str, int], typed: LiteralTests, *, european:
         return [values.Quantity(quantity.number)]
     shown = " and ".join(map(repr, sorted(worded, key=lambda unit: (-worded[unit], unit))[:3]))
     typed.refused = f"{text!r} is in {quantity.unit!r}, and the values are in {shown}"
-    typed.certain = is_currency(quantity.unit) or quantity.unit == "%" or fold_unit(quantity.unit) in _KNOWN
+    typed.certain = is_currency(quantity.unit) or quantity.unit == "%" or fold_unit(quantity.unit) in _FOLDED_UNITS
     return []
 
 
@@ -216,7 +216,7 @@ def _folded(unit: str) -> str:
     return _CURRENCIES.get(folded, folded)
 
 
-_KNOWN: Final = frozenset(map(fold_unit, KNOWN_UNITS))
+_FOLDED_UNITS: Final = frozenset(map(fold_unit, KNOWN_UNITS))
 
 
 # -- times, and tests of a column --------------------------------------------------------------------
@@ -401,7 +401,7 @@ def exactly(value: values.Value) -> Condition:
 # Superlatives in the place of a value: "the row whose Points are the highest".
 
 
-_LARGEST: Final = frozenset(
+_MAX_WORDS: Final = frozenset(
     [
         "highest",
         "largest",
@@ -429,7 +429,7 @@ _LARGEST: Final = frozenset(
         "top_most",
     ]
 )
-_SMALLEST: Final = frozenset(
+_MIN_WORDS: Final = frozenset(
     [
         "lowest",
         "smallest",
@@ -480,9 +480,9 @@ def superlative(word: str, kinds: Kinds) -> tuple[Literal_["mode", "extreme"], D
         return "mode", _MODE[folded]
     if folded == "most_recent":
         return "extreme", "largest"
-    if folded in _LARGEST:
+    if folded in _MAX_WORDS:
         return "extreme", "largest"
-    if folded in _SMALLEST:
+    if folded in _MIN_WORDS:
         return "extreme", "smallest"
     directions = _LATER if any(kind is values.Kind.TIME for kind, _ in kinds) else _AGE
     return ("extreme", directions[folded]) if folded in directions else None

@@ -133,11 +133,11 @@ def lower_keep(lowering: Lowering, call: Application) -> Result:
     result = lowering.column_values(lowering.evaluate(call.operands[0]), "keep")
     for condition in call.operands[1:]:
         assert isinstance(condition, Comparison)
-        result = _kept(lowering, result, condition)
+        result = _filtered(lowering, result, condition)
     return result
 
 
-def _kept(lowering: Lowering, result: Result, condition: Comparison) -> Result:
+def _filtered(lowering: Lowering, result: Result, condition: Comparison) -> Result:
     values = as_values(result)
     times = {kind for kind, _ in result.kinds} == {Kind.TIME}
     right = lowering.evaluate(condition.right)
@@ -189,11 +189,11 @@ def lower_compare(lowering: Lowering, call: Application) -> Result:
         name = {"+": "add", "*": "multiply", "/": "divide"}[operator]
         return Result(apply(name, [lowering.as_bag(left), lowering.as_bag(right)]), kinds=NUMBERS)
     if options.get("of") == "count" or (left.is_entities and right.is_entities):
-        left, right = _counted(lowering, left), _counted(lowering, right)
+        left, right = _size_of(lowering, left), _size_of(lowering, right)
     return comparison(lowering, left, right, operator, bare=False)  # type: ignore[arg-type]
 
 
-def _counted(lowering: Lowering, result: Result) -> Result:
+def _size_of(lowering: Lowering, result: Result) -> Result:
     """Replace a set by its size; a number stays."""
     if result.is_scalar or result.literal is not None:
         return result

@@ -274,12 +274,12 @@ class SearchCall:
         This applies only if no cell has that text, and the rest can be a value of the column.
         """
         relation, key_relation, key = self.relation, self.key_relation, self.key
-        tail = [self._taken_out(item, relation or key_relation, key if relation is None else None) for item in search.tail]
+        tail = [self._split_out(item, relation or key_relation, key if relation is None else None) for item in search.tail]
         asked = key_relation or (relation if search.key is None else None)
-        value = [self._taken_out(item, asked, key) for item in search.value]
+        value = [self._split_out(item, asked, key) for item in search.value]
         return replace(search, tail=tuple(chain.from_iterable(tail)), value=tuple(chain.from_iterable(value)))
 
-    def _taken_out(self, condition: ColumnCondition, relation: Relation | None, key: Key | None) -> tuple[ColumnCondition, ...]:
+    def _split_out(self, condition: ColumnCondition, relation: Relation | None, key: Key | None) -> tuple[ColumnCondition, ...]:
         value = condition.value
         if condition.op != "=" or not isinstance(value, Literal) or isinstance(value.text, GivenText):
             return (condition,)
@@ -470,7 +470,7 @@ class SearchCall:
             return self.entities(self._numbered(rows, *conditions), relation)
         relation = self._repeated(relation, conditions)
         if relation.table is not None and len(conditions) == 1 and self._is_missing(conditions[0], relation):
-            result = self.entities(self._without(relation, of, conditions[0]), relation)
+            result = self.entities(self._lacking(relation, of, conditions[0]), relation)
             return result if conditions[0].op == "!=" else result.of(result.node, empty=True)
         if relation.family == "relation" and of is None and len(conditions) == 1 and conditions[0].op == "=":
             backward = self._backward(relation, conditions[0])
@@ -560,7 +560,7 @@ class SearchCall:
             return False  # a value, which may well be "none"
         return fold(value.text) not in self._column(relation).folded
 
-    def _without(self, relation: Relation, of: alg.Entities | None, condition: ColumnCondition) -> alg.Entities:
+    def _lacking(self, relation: Relation, of: alg.Entities | None, condition: ColumnCondition) -> alg.Entities:
         """Return the rows without a cell, or with one for `!=`."""
         self.ctx.warn(f"{condition.value.text!r} means rows without a value of {relation.names[0]!r}")  # type: ignore[union-attr]
         filled = alg.Reached(self.scan(relation, of))

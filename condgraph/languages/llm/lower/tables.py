@@ -26,8 +26,8 @@ from condgraph.languages.table.tree import Expression as Cell
 from condgraph.names.vocabulary import Vocabulary, resolve
 
 #: Functions of sets that choose the best rows of a table.
-_LARGEST: Final = frozenset(("max", "argmax", "most"))
-_SMALLEST: Final = frozenset(("min", "argmin", "least"))
+_MAX_WORDS: Final = frozenset(("max", "argmax", "most"))
+_MIN_WORDS: Final = frozenset(("min", "argmin", "least"))
 
 
 def on_table(lowering: Lowering, call: Application) -> Rule | None:
@@ -38,7 +38,7 @@ def on_table(lowering: Lowering, call: Application) -> Rule | None:
         return None
     if call.function == "sort":
         return lower_order
-    return _best if call.function in _LARGEST | _SMALLEST else None
+    return _extremes if call.function in _MAX_WORDS | _MIN_WORDS else None
 
 
 # -- making ----------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def _measures(
             results = parse_part(text, "show")
         except ParseError as error:
             raise PlanError(f"aggregate {text!r}: {error.message}", span=call.span, hint=error.hint) from None
-        return [_named(columns, _looked_up(lowering, result, column.of)) for column in results]
+        return [_aggregate(columns, _resolved(lowering, result, column.of)) for column in results]
     function = text.strip().casefold().replace(" ", "_")
     function = SYNONYMS.get(function, function)
     if function not in ex.FUNCTIONS:
@@ -91,24 +91,24 @@ def _measures(
         raise UnknownNameError("aggregate", text, candidates=nearest(function, known), span=call.span, hint=hint)
     number = _number(call, "n") if function in ("top", "bottom") else None
     if function == "count" or not of:
-        return [_named(columns, Call(function, None, number))]
-    return [_named(columns, Call(function, path, number)) for path in of]
+        return [_aggregate(columns, Call(function, None, number))]
+    return [_aggregate(columns, Call(function, path, number)) for path in of]
 
 
-def _named(columns: Columns, of: Cell) -> ex.Measure:
+def _aggregate(columns: Columns, of: Cell) -> ex.Measure:
     if not columns.is_sum(of):
         raise PlanError(f"{title(of)!r} sums no group up", hint=f"known: {', '.join(ex.FUNCTIONS)}")
     return replace(columns.measure(of), name=title(of))
 
 
-def _looked_up(lowering: Lowering, result: Result, of: Cell) -> Cell:
+def _resolved(lowering: Lowering, result: Result, of: Cell) -> Cell:
     """Return an expression with its columns resolved."""
     if isinstance(of, Path):
         return _path(lowering, result, ".".join(step.name for step in of.steps)) if of.steps and of.qualifier is None else of
     if isinstance(of, Call):
-        return replace(of, of=None if of.of is None else _looked_up(lowering, result, of.of))
+        return replace(of, of=None if of.of is None else _resolved(lowering, result, of.of))
     if isinstance(of, Binary):
-        return replace(of, left=_looked_up(lowering, result, of.left), right=_looked_up(lowering, result, of.right))
+        return replace(of, left=_resolved(lowering, result, of.left), right=_resolved(lowering, result, of.right))
     return of
 
 
@@ -168,7 +168,7 @@ def _test(group: alg.Group, test: Expression, call: Application) -> Any:
     if isinstance(test, Comparison):
         if not isinstance(test.right, Literal):
             raise PlanError("having compares with a literal", span=call.span)
-        key = next(iter(_texts(call.options.get("key"))), _names(group)[-1])
+        key = next(iter(_texts(call.options.get("key"))), _column_names(group)[-1])
         return Compared(Path((Step(key),)), test.op, (Text(test.right.text),))
     if isinstance(test, Literal):
         _no_parameter(test.text, "a condition", call)
@@ -205,9 +205,9 @@ def lower_top(lowering: Lowering, call: Application) -> Result:
     return result.of(alg.Limit(result.node, number))
 
 
-def _best(lowering: Lowering, call: Application) -> Result:
+def _extremes(lowering: Lowering, call: Application) -> Result:
     """Keep the rows of a table with the largest or smallest last column, including ties."""
-    result = _ordered(lowering, call, None, descending=call.function in _LARGEST)
+    result = _ordered(lowering, call, None, descending=call.function in _MAX_WORDS)
     assert isinstance(result.node, alg.Table)
     return result.of(alg.Limit(result.node, 1, ties=True))
 
@@ -217,7 +217,7 @@ def _ordered(lowering: Lowering, call: Application, key: Expression | None, *, d
     result = _as_table(lowering, call, key_names)
     assert isinstance(result.node, alg.Table)
     group = _group(result.node)
-    places = [_column(lowering, group, text, call) for text in key_names] or [len(_names(group)) - 1]
+    places = [_column(lowering, group, text, call) for text in key_names] or [len(_column_names(group)) - 1]
     return result.of(alg.Order(result.node, tuple([ex.OrderBy(place, descending) for place in places])))
 
 
@@ -252,13 +252,13 @@ def _group(table: alg.Table) -> alg.Group:
     return next(node for node in reversed(alg.postorder(table)) if isinstance(node, alg.Group))
 
 
-def _names(group: alg.Group) -> list[str]:
+def _column_names(group: alg.Group) -> list[str]:
     return [*(key.name for key in group.keys), *(measure.name for measure in group.measures)]
 
 
 def _column(lowering: Lowering, group: alg.Group, text: str, call: Application) -> int:
     """Return the index of a column: by name, ignoring case, by its aggregate function, else the nearest."""
-    names = _names(group)
+    names = _column_names(group)
     if text in names:
         return names.index(text)
     folded_name = fold(text.removesuffix("()"))

@@ -22,8 +22,8 @@ from condgraph.languages.parameters import GivenText, Hole, hole, in_order
 
 #: The deepest nesting of parentheses, lists and nested texts, and the most operators and indexes of a
 #: line. Together they bound the depth of a tree, so that walking it never overflows the stack.
-MOST_DEPTH: Final = 20
-MOST_OPERATORS: Final = 200
+MAX_DEPTH: Final = 20
+MAX_OPERATORS: Final = 200
 #: A quote around the whole expression. A single quote counts only before a call, since
 #: `'A' if ... else 'B'` begins with a text.
 _WRAPPED: Final = re.compile(rf"[{DOUBLE}]|[{SINGLE}](?=[^\W\d][\w.]*+\s*+\(|if\b)")
@@ -39,8 +39,8 @@ class Limits:
     def operator(self, span: tree.Span) -> None:
         """Count an operator; raises `ParseError` if there are too many."""
         self.operators += 1
-        if self.operators > MOST_OPERATORS:
-            raise ParseError(f"more than {MOST_OPERATORS} operators in one line", span=span)
+        if self.operators > MAX_OPERATORS:
+            raise ParseError(f"more than {MAX_OPERATORS} operators in one line", span=span)
 
 
 # -- operators ---------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ _KEYWORDS: Final = frozenset({"then", "else", "and", "or", "in", "not", "return"
 _BRANCHES: Final = frozenset({"then", "else"})
 _PARAMETER: Final = re.compile(r"relation|(?:head|tail)_entity\d*|key|value\d*|source|set\d*|operator|unit|order|number\d*")
 _MENTION: Final = re.compile(r"(?i)output_?(?:of_?)?query_?\d")
-_OTHER_MENTION: Final = re.compile(r"(?i)_?query_?\d")
+_QUERY_NAME: Final = re.compile(r"(?i)_?query_?\d")
 _UNBOUND: Final = re.compile(r"set\d+")
 
 
@@ -120,7 +120,7 @@ class Parser:
                 hint = "a comparison has one operator; two bounds are two arguments"
             elif token.text == "if":
                 hint = "a conditional needs both branches: if(test, a, b)"
-            raise ParseError(f"{self._written(token)!r} is not expected here", span=token.span, hint=hint)
+            raise ParseError(f"{self._token_text(token)!r} is not expected here", span=token.span, hint=hint)
 
     # Words
 
@@ -134,7 +134,7 @@ class Parser:
             check()
         return token
 
-    def _written(self, token: Token) -> str:
+    def _token_text(self, token: Token) -> str:
         return self._text[slice(*token.span)] or "the end of the line"
 
     def _symbol(self, text: str, ahead: int = 0) -> bool:
@@ -168,13 +168,13 @@ class Parser:
                     hint="the line may have been cut off, or a quote is missing",
                 )
             raise ParseError(
-                f"{self._written(token)!r} is not expected here", span=token.span, hint=f"a comma or {symbol!r} would fit"
+                f"{self._token_text(token)!r} is not expected here", span=token.span, hint=f"a comma or {symbol!r} would fit"
             )
         return self._next()
 
     def _deeper(self, node: Callable[[], tree.Expression]) -> tree.Expression:
-        if self._limits.depth == MOST_DEPTH:
-            raise ParseError(f"nested more than {MOST_DEPTH} deep", span=self._peek().span)
+        if self._limits.depth == MAX_DEPTH:
+            raise ParseError(f"nested more than {MAX_DEPTH} deep", span=self._peek().span)
         self._limits.depth += 1
         try:
             return node()
@@ -289,7 +289,7 @@ class Parser:
             index = self._next()
             if index.kind != "number" or not index.text.isascii() or not index.text.isdigit() or len(index.text) > 9:
                 raise ParseError(
-                    f"{self._written(index)!r} is not an index", span=index.span, hint="an index is a whole number: [0]"
+                    f"{self._token_text(index)!r} is not an index", span=index.span, hint="an index is a whole number: [0]"
                 )
             self._expect("]", opened)
             value = tree.Item(value, -int(index.text) if negative else int(index.text), self._span(begin))
@@ -309,7 +309,7 @@ class Parser:
             return self._list(token)
         self._at -= 1
         hint = "the line is empty or was cut off" if token.kind == "end" else None
-        raise ParseError(f"an expression is expected before {self._written(token)!r}", span=token.span, hint=hint)
+        raise ParseError(f"an expression is expected before {self._token_text(token)!r}", span=token.span, hint=hint)
 
     def _quoted(self, token: Token) -> tree.Expression:
         """Parse a text, or the expression over outputs that it contains."""
@@ -363,7 +363,7 @@ class Parser:
     def _words(self, token: Token) -> tree.Expression:
         """Parse a run of bare words and numbers as one text, with its original spaces."""
         begin = token.span[0]
-        if token.kind == "word" and _OTHER_MENTION.search(token.text):
+        if token.kind == "word" and _QUERY_NAME.search(token.text):
             raise ParseError(
                 f"{token.text!r} is neither an output nor a text",
                 span=token.span,

@@ -82,7 +82,7 @@ _UNESCAPED = r"(?:(?<!\\)|(?<=[^\\]\\\\)|(?<=[^\\]\\\\\\\\))"
 _CLOSING: Final = {
     quotes: re.compile(rf"{_UNESCAPED}[{quotes}]" + _AFTER, re.VERBOSE | re.IGNORECASE) for quotes in (SINGLE, DOUBLE)
 }
-_LIKELY: Final = {quotes: re.compile(rf"{_UNESCAPED}[{quotes}](?=\s*[,)\]}}])") for quotes in (SINGLE, DOUBLE)}
+_LIKELY_END: Final = {quotes: re.compile(rf"{_UNESCAPED}[{quotes}](?=\s*[,)\]}}])") for quotes in (SINGLE, DOUBLE)}
 
 REFERENCE: Final = re.compile(r"output_?(?:of_?)?query_?(?P<label>\d+(?:_[a-z]\w*)?)(?![\w])", re.IGNORECASE)
 #: Text that means a reference where a result is expected: 'query1', 'step 1', 'result_of_query1'.
@@ -206,7 +206,7 @@ def _closing(text: str, start: int, stop: int, quotes: str, hopeless: dict[tuple
 
     `hopeless` records from where on a search for each kind of quote fails, so that it is not repeated.
     """
-    for strict, patterns in ((True, _CLOSING), (False, _LIKELY)):
+    for strict, patterns in ((True, _CLOSING), (False, _LIKELY_END)):
         if start >= hopeless.get((quotes, strict), stop + 1):
             continue
         match = patterns[quotes].search(text, start, stop)
