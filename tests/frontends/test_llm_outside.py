@@ -183,7 +183,7 @@ def test_which_form_a_hook_takes() -> None:
 
 
 def test_what_goes_wrong_is_reported(people: Graph) -> None:
-    with pytest.raises(PlanError, match="the function 'oldest' from outside failed: no key"):
+    with pytest.raises(PlanError, match="the function 'oldest' from outside failed: ValueError: no key"):
         people.query(PROGRAM, llm_function=_refusing)
     with pytest.raises(OptionError, match="a question is a text"):
         people.query(PROGRAM, llm_function=_refusing, question=5)

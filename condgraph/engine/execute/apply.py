@@ -134,7 +134,7 @@ def external(run: Run, node: External) -> Bag:
         raise
     except Exception as error:
         hint = "llm_function= takes a name, the texts of each argument and options, or one FunctionCall, and gives texts"
-        raise PlanError(f"the function {node.name!r} from outside failed: {error}", hint=hint) from error
+        raise PlanError(f"the function {node.name!r} from outside failed: {type(error).__name__}: {error}", hint=hint) from error
     return given(run, [_typed(value) for value in values])
 
 

@@ -33,7 +33,7 @@ class Run:
     """The state of one execution. `results` has the result of each operator by its identity."""
 
     __slots__ = (
-        "_alive", "_warned", "left_out", "notes", "order", "results", "scope", "snapshot", "warnings",
+        "_alive", "_consumers", "_warned", "left_out", "notes", "order", "results", "scope", "snapshot", "warnings",
     )  # fmt: skip
     #: The function that runs each operator; filled by the module `operators`.
     operators: ClassVar[dict[type[Node | Condition], Callable[[Run, Any], Outcome]]] = {}
@@ -45,6 +45,7 @@ class Run:
         # Each is an `Outcome`; `entities`, `facts` and `values` return typed ones.
         self.results: dict[int, Any] = {}
         self.order: list[Node] = []
+        self._consumers: dict[int, list[Node]] = {}
         self.warnings: list[str] = []
         self._warned: set[str] = set()
         #: Remarks on single operators for the trace, by identity.
@@ -60,6 +61,7 @@ class Run:
         """
         table, results = self.operators, self.results
         self.order = order = postorder(plan) if order is None else order
+        self._consumers = {}
         budget, known = current(), bool(results)
         for node in order:
             if budget is not None:
@@ -72,6 +74,14 @@ class Run:
             results[id(node)] = operator(self, node)
         outcome: Outcome = results[id(plan)]
         return outcome
+
+    def consumers(self, node: Node) -> list[Node]:
+        """Return the operators of the plan that use an operator's result."""
+        if not self._consumers:
+            for other in self.order:
+                for child in set(map(id, other.inputs())):
+                    self._consumers.setdefault(child, []).append(other)
+        return self._consumers.get(id(node), [])
 
     def all_warnings(self, more: LeftOut | None = None) -> list[str]:
         """Return all warnings, those about ignored values last; `more` were ignored elsewhere."""

@@ -768,7 +768,7 @@ def differing(run: Run, node: alg.Filter, rows: rowset.RowSet) -> rowset.RowSet:
 
 def only_taker(run: Run, node: Node) -> Node | None:
     """Return the only consumer of an operator's rows; None if there are several, or none."""
-    takers = [other for other in run.order if any(child is node for child in other.inputs())]
+    takers = run.consumers(node)
     return takers[0] if len(takers) == 1 else None
 
 
