@@ -30,7 +30,7 @@ from condgraph.names.linking import ENTITY_THRESHOLD, Linker
 from condgraph.names.vocabulary import DIMENSION, Spelling, Spellings, Vocabulary, bare, resolve
 from condgraph.names.words import STOP, WORD, others, stem, words_of
 from condgraph.overview.schema import (
-    LONGEST as LONGEST_NAME,
+    MAX_NAME as LONGEST_NAME,
 )
 from condgraph.overview.schema import (
     WORDS,

@@ -20,7 +20,7 @@ from condgraph.cli import arguments, complete
 from condgraph.cli.exits import complain, guard
 from condgraph.cli.render import json_value, printable, write_table
 from condgraph.engine.errors import OptionError, UnsupportedError
-from condgraph.overview.schema import MOST_ROWS, heading, sections
+from condgraph.overview.schema import MAX_ROWS, heading, sections
 
 # -- status and export -------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ def schema(
         str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate.", autocompletion=complete.predicates)
     ] = None,
     form: Annotated[SchemaFormat, typer.Option("--format", help="Format of the schema.")] = "table",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Maximum rows in each table; 0 for all.")] = MOST_ROWS,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Maximum rows in each table; 0 for all.")] = MAX_ROWS,
     tokens: Annotated[int, typer.Option("--tokens", metavar="N", min=0, help="Maximum tokens of --format text.")] = 1000,
     cypher: Annotated[
         bool,

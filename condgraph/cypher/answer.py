@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from condgraph.cypher.compile.compiler import Compiler
-from condgraph.cypher.compile.plan import PART, Columns, Compiled, group_of, lowered, run_witness
+from condgraph.cypher.compile.plan import HALF, Columns, Compiled, group_of, lowered, run_witness
 from condgraph.cypher.compile.sets import written
 from condgraph.cypher.compile.solutions import compared
 from condgraph.cypher.compile.values import PlanCompiler, qualified
@@ -127,7 +127,7 @@ def _summed(aggregate: Aggregate, kind: str, parts: list[Any]) -> Cell | None:
     function = aggregate.measure.function
     if function in ("sum", "mean"):
         # Integers come as sums in two parts, floats as the list of all.
-        return aggregate.of_summed(count, more[0] * PART + more[1] if kind == "integer" else _exact(more[0]))
+        return aggregate.of_summed(count, more[0] * HALF + more[1] if kind == "integer" else _exact(more[0]))
     return aggregate.of_summed(count, best=_cell(kind, more[0]) if more else None)
 
 
@@ -222,13 +222,13 @@ def compile_tallies(nodes: list[Node], graph: str, schema: StoredSchema, *, layo
     compiler = PlanCompiler(graph, schema, [child for node in nodes for child in node.inputs()], layout)
     branches: list[list[str]] = []
     for step, node in enumerate(nodes):
-        for clauses, kind, unit in _looked_at(compiler, node):
+        for clauses, kind, unit in _tested_values(compiler, node):
             grouped = f"RETURN {step} AS step, {kind} AS kind, {unit} AS unit, count(*) AS count"
             branches.append([*clauses, grouped])
     return Compiled(compiler.whole(branches, ("step", "kind", "unit", "count")), compiler.parameters, "values", layout=layout)
 
 
-def _looked_at(compiler: Compiler, node: Node) -> list[tuple[list[str], str, str]]:
+def _tested_values(compiler: Compiler, node: Node) -> list[tuple[list[str], str, str]]:
     """Return clauses that leave the values an operator tests, with their kind and unit."""
     if isinstance(node, (alg.FilterValues, alg.AnySatisfies)):
         rows = compiler.values(node.values)
@@ -328,7 +328,7 @@ class Neo4jAnswer(StoredAnswer):
         if shape == "entities":
             return [(entity_of(*row), row[1]) for row in rows[0]["rows"]]
         if shape == "values":
-            return list(map(_read, self._cells))
+            return list(map(_cell_value, self._cells))
         if shape == "count":
             return [(row["count"], str(row["count"])) for row in rows]
         if shape == "median":
@@ -476,7 +476,7 @@ def _entity_in(cell: dict[str, Any]) -> Entity:
     return entity_of(cell["id"], cell["text"], cell["of"], cell["row"])
 
 
-def _read(cell: dict[str, Any]) -> tuple[Any, str]:
+def _cell_value(cell: dict[str, Any]) -> tuple[Any, str]:
     """Return the value of a cell, with its text."""
     if cell["kind"] == "entity":
         return _entity_in(cell), cell["text"]

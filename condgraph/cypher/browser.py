@@ -38,9 +38,9 @@ _LAYOUT: Final = {
 #: Relationships of the layout, which are drawn faintly.
 _QUIET: Final = ("MEMBER_OF", "SUBCLASS_OF", "SUBJECT", "OBJECT", "QUALIFIER", "IS")
 #: Number of concepts with a query of their own.
-_ASKED: Final = 5
+_MAX_CONCEPTS: Final = 5
 #: The longest name in a query, in characters: examples are cut at 120.
-_LONGEST: Final = 119
+_MAX_NAME: Final = 119
 
 
 def style(labels: Iterable[str]) -> str:
@@ -104,7 +104,7 @@ def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> d
             f"-[r]-(other:{layout.ENTITY}|{layout.VALUE})\n"
             "RETURN e, r, other LIMIT 40"
         )
-    for name in _safe(labels if labels is not None else (concept.name for concept in schema.concepts))[:_ASKED]:
+    for name in _safe(labels if labels is not None else (concept.name for concept in schema.concepts))[:_MAX_CONCEPTS]:
         node = (
             f"(e:{layout.quote(name)} {{{own}}})"
             if labels is not None
@@ -125,4 +125,4 @@ def queries(schema: Overview, graph: str, labels: Mapping[str, int] | None) -> d
 
 def _safe(names: Iterable[str]) -> Sequence[str]:
     """Return the names that a title and a query can contain unchanged."""
-    return [name for name in dict.fromkeys(names) if name and len(name) <= _LONGEST and name.isprintable() and "\\" not in name]
+    return [name for name in dict.fromkeys(names) if name and len(name) <= _MAX_NAME and name.isprintable() and "\\" not in name]

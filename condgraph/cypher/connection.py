@@ -184,7 +184,7 @@ def as_own_errors(place: str, database: str | None) -> Iterator[None]:
     except exceptions.AuthError as error:
         raise StoreError(f"{place} refuses the user or the password", hint="set NEO4J_USERNAME and NEO4J_PASSWORD") from error
     except (exceptions.ServiceUnavailable, exceptions.SessionExpired) as error:
-        raise _not_there(place, error) from error
+        raise _unreachable(place, error) from error
     except exceptions.Neo4jError as error:
         code = error.code or ""
         if "TransactionTimedOut" in code or "Terminated" in code:
@@ -198,7 +198,7 @@ def as_own_errors(place: str, database: str | None) -> Iterator[None]:
         raise StoreError(f"{place}: {error}") from error
 
 
-def _not_there(place: str, error: Exception) -> StoreError:
+def _unreachable(place: str, error: Exception) -> StoreError:
     """Return the error for a server that could not be reached, or whose TLS failed."""
     scheme, mark, host = place.partition("://")
     tls = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
@@ -283,7 +283,7 @@ class Connection:
             raise MissingExtraError("the neo4j driver", "neo4j") from None
         # Bookmarks of writes only: after a restore from a backup, readers do not wait for a state that
         # the database never had.
-        self._written = neo4j.GraphDatabase.bookmark_manager()
+        self._bookmarks = neo4j.GraphDatabase.bookmark_manager()
         self.owned = not isinstance(place, neo4j.Driver)
         if isinstance(place, neo4j.Driver):
             self.driver, self.place = place, repr(place)
@@ -354,17 +354,17 @@ class Connection:
     ) -> list[T]:
         line = Line()
         if budget is None and patience is None:
-            return self._read(text, parameters, None, None, shaped, line, own=own)
+            return self._run(text, parameters, None, None, shaped, line, own=own)
         token = uuid4().hex if budget is not None and budget.events else None
         remaining = None if budget is None else budget.left()
         timeout = remaining if patience is None else patience if remaining is None else min(remaining, patience)
         with bounded_by(budget):
             try:
-                return self._patient(lambda: self._read(text, parameters, timeout, token, shaped, line, own=own), line, patience)
+                return self._patient(lambda: self._run(text, parameters, timeout, token, shaped, line, own=own), line, patience)
             except CancelledError:
                 ending = Line()
                 self._workers.leave(
-                    lambda: self._read(_END, {"token": token}, _ENDING, None, lambda record: None, ending), ending.cut
+                    lambda: self._run(_END, {"token": token}, _ENDING, None, lambda record: None, ending), ending.cut
                 )
                 raise
 
@@ -378,7 +378,7 @@ class Connection:
             f"{self.place} does not answer", hint="is it stopped, or very busy? patience= says how long to wait for it"
         )
 
-    def _read(
+    def _run(
         self,
         text: str,
         parameters: dict[str, Any],
@@ -407,7 +407,7 @@ class Connection:
         """Return session options for reading, so that any member of a cluster has seen the writes of this connection."""
         from neo4j import Bookmarks
 
-        return {"default_access_mode": "READ", "bookmarks": Bookmarks.from_raw_values(self._written.get_bookmarks())}
+        return {"default_access_mode": "READ", "bookmarks": Bookmarks.from_raw_values(self._bookmarks.get_bookmarks())}
 
     @contextmanager
     def _session(self, line: Line, **options: Any) -> Iterator[neo4j.Session]:
@@ -463,7 +463,7 @@ class Connection:
         line = Line()
 
         def attempt() -> T:
-            with self._session(line, bookmark_manager=self._written) as session, session.begin_transaction() as transaction:
+            with self._session(line, bookmark_manager=self._bookmarks) as session, session.begin_transaction() as transaction:
                 result = work(Transaction(transaction))
                 if not transaction.closed():
                     transaction.commit()

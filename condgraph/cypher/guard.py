@@ -123,7 +123,7 @@ _ESCAPE: Final = re.compile(r"\\(?:\\|u([0-9a-fA-F]{4}))")
 _ANY_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 #: Longest error message about a token, and the names of open tokens.
 _LONG: Final = 200
-_OPEN: Final = {"'": "a string", '"': "a string", "`": "a name in backticks", "/*": "a comment"}
+_OPENINGS: Final = {"'": "a string", '"': "a string", "`": "a name in backticks", "/*": "a comment"}
 
 
 class Tokens:
@@ -156,7 +156,7 @@ class Tokens:
                     self.refuse(start, f"a string right after {text[self.starts[-1] : start]!r}", hint="write a space before it")
                 value = ""
             elif kind == "open":
-                self.refuse(start, f"{_OPEN[value]} begins here and does not end")
+                self.refuse(start, f"{_OPENINGS[value]} begins here and does not end")
             elif text.startswith("\\u", start):
                 self.refuse(start, "a '\\u' escape outside of quotes")
             elif kind == "other":
@@ -440,7 +440,7 @@ _FORBIDDEN: Final = (
 )
 _FORBIDDEN_ANYWHERE: Final = ("LoadCSV", "Terminate", "Administration", "Transaction", "Command")
 #: What a plan shows of a subquery within an expression. A word in backticks, or a property, is no clause.
-_WITHIN: Final = re.compile(
+_SUBQUERY: Final = re.compile(
     rf"(?<![`.\w])(?:(?P<load>LOAD\s+CSV)\b|(?P<show>SHOW\s+(?:{SHOWN}))\b|(?P<end>TERMINATE\s+TRANSACTIONS?)\b"
     r"|CALL\s++(?P<call>[\w`]++(?:\.[\w`]++)*+)|ResolvedCall\(\s*+(?P<resolved>[^\s()]++))",
     re.IGNORECASE,
@@ -464,28 +464,28 @@ def check_plan(query_type: str | None, plan: Any, columns: Iterable[str] = ()) -
         if name.startswith(_FORBIDDEN) or any(word in name for word in _FORBIDDEN_ANYWHERE):
             raise ReadOnlyError(f"the query does more than read the graph: {name}")
         details = str(arguments.get("Details", ""))
-        if "ProcedureCall" in name and (called := _plain(details.partition("(")[0])) not in PROCEDURES:
+        if "ProcedureCall" in name and (called := _unquoted(details.partition("(")[0])) not in PROCEDURES:
             raise ReadOnlyError(f"the query calls a procedure that is not on the list: {called}")
         if name != "ProduceResults":
             for key, value in arguments.items():
                 if isinstance(value, str) and key not in _UNSEEN:
-                    _check_within(value, harmless)
+                    _check_subqueries(value, harmless)
     if len(graphs) > 1 or "system" in graphs:
         raise ReadOnlyError(f"the query reads more than one database: {', '.join(sorted(graphs))}")
 
 
-def _check_within(text: str, harmless: list[str]) -> None:
+def _check_subqueries(text: str, harmless: list[str]) -> None:
     """Refuse what the description of an operator shows of its subqueries."""
     for column in harmless:
         text = text.replace(column, "``")
-    for match in _WITHIN.finditer(text):
-        name = _plain(match["call"] or match["resolved"] or "")
+    for match in _SUBQUERY.finditer(text):
+        name = _unquoted(match["call"] or match["resolved"] or "")
         if not name:
             raise ReadOnlyError(f"the query does more than read the graph: {match[0]}", hint=_HINT)
         if name not in PROCEDURES and name.casefold() not in AFTER_A_NAME:
             raise ReadOnlyError(f"the query calls a procedure that is not on the list: {name}", hint=_HINT)
     for match in _FUNCTION.finditer(text):
-        name = _plain(match[0])
+        name = _unquoted(match[0])
         if name.casefold() not in FUNCTIONS and name not in PROCEDURES:
             raise ReadOnlyError(f"the query calls a function that is not on the list: {name}", hint=_HINT)
 
@@ -503,10 +503,10 @@ def _harmless(columns: Iterable[str]) -> list[str]:
 
 
 def _speaks(text: str) -> bool:
-    return bool(_WITHIN.search(text) or _FUNCTION.search(text))
+    return bool(_SUBQUERY.search(text) or _FUNCTION.search(text))
 
 
-def _plain(name: str) -> str:
+def _unquoted(name: str) -> str:
     return name.strip().replace("`", "")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.cypher.layout import schema as layout
-from condgraph.cypher.layout.schema import ENTITY, GRAPH, LONGEST_NAME, quote
+from condgraph.cypher.layout.schema import ENTITY, GRAPH, MAX_NAME, quote
 from condgraph.engine.errors import StoreError, UnsupportedError
 from condgraph.engine.facts import EntityKind
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 #: Most labels of a graph, its commonest concepts: Browser and models read the whole list.
-MOST: Final = 200
+LIMIT: Final = 200
 #: Disjoint labels that together cover all nodes of condgraph.
 _NODES: Final = (
     *(layout.ENTITY, layout.VALUE, layout.STATEMENT, layout.QUALIFIER, layout.GRAPH, layout.SOURCE, layout.PREDICATE),
@@ -40,7 +40,7 @@ _NODES: Final = (
 _OURS: Final = "condgraph"
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 #: Counts the nodes of other applications, from counts that the server stores.
-_OTHERS: Final = (
+_COUNT_OTHERS: Final = (
     "CALL () { MATCH (n) RETURN count(n) AS every } "
     + " ".join(f"CALL () {{ MATCH (n:{label}) RETURN count(n) AS n{i} }}" for i, label in enumerate(_NODES))
     + f" RETURN every - {' - '.join(f'n{i}' for i in range(len(_NODES)))} AS count"
@@ -51,7 +51,7 @@ _SCHEMA: Final = tuple(
 )
 #: What a load does with labels.
 _TRIED: Final = f"CREATE (e:{ENTITY}:$($labels)) REMOVE e:$($labels) SET e:$($labels)"
-_CARRIED: Final = f"MATCH (g:{GRAPH}) WHERE g.labels IS NOT NULL OR g.labelling IS NOT NULL RETURN g.name, g.labels, g.labelling"
+_LABELS: Final = f"MATCH (g:{GRAPH}) WHERE g.labels IS NOT NULL OR g.labelling IS NOT NULL RETURN g.name, g.labels, g.labelling"
 
 
 def usable(name: str) -> bool:
@@ -62,7 +62,7 @@ def usable(name: str) -> bool:
     >>> usable("head of state"), usable("CondgraphEntity"), usable("")
     (True, False, False)
     """
-    plain = bool(name.strip()) and not _CONTROL.search(name) and len(name.encode()) <= LONGEST_NAME
+    plain = bool(name.strip()) and not _CONTROL.search(name) and len(name.encode()) <= MAX_NAME
     return plain and not name.lower().startswith(_OURS)
 
 
@@ -118,13 +118,15 @@ def chosen(found: Iterable[str], taken: Collection[str] = ()) -> tuple[list[str]
     remarks = []
     if unusable:
         remarks.append(
-            f"{_listed(unusable)} no label: labels are up to {LONGEST_NAME:,} bytes of text, and none begins with 'Condgraph'"
+            f"{_listed(unusable)} no label: labels are up to {MAX_NAME:,} bytes of text, and none begins with 'Condgraph'"
         )
     if in_use:
         remarks.append(f"{_listed(in_use)} no label: other nodes, an index or a constraint of the database use that name")
-    if len(names) > MOST:
-        remarks.append(f"{len(names) - MOST:,} of {len(names):,} concepts are no labels: a graph has at most {MOST}, the commonest")
-    return sorted(names[:MOST]), remarks
+    if len(names) > LIMIT:
+        remarks.append(
+            f"{len(names) - LIMIT:,} of {len(names):,} concepts are no labels: a graph has at most {LIMIT}, the commonest"
+        )
+    return sorted(names[:LIMIT]), remarks
 
 
 def _listed(names: list[str]) -> str:
@@ -135,7 +137,7 @@ def _listed(names: list[str]) -> str:
 
 def alone(connection: Connection) -> bool:
     """Tell whether a database holds only condgraph's data: no other nodes, and no index or constraint on their labels."""
-    return not connection.ask(_OTHERS, {})[0]["count"] and not _indexed(connection)
+    return not connection.ask(_COUNT_OTHERS, {})[0]["count"] and not _indexed(connection)
 
 
 def taken(connection: Connection, names: Collection[str]) -> set[str]:
@@ -144,9 +146,9 @@ def taken(connection: Connection, names: Collection[str]) -> set[str]:
     If other applications have nodes, those of each label are read until one is found.
     """
     result = _indexed(connection) & set(names)
-    if connection.ask(_OTHERS, {})[0]["count"]:
+    if connection.ask(_COUNT_OTHERS, {})[0]["count"]:
         known = {row["label"] for row in connection.ask("CALL db.labels() YIELD label RETURN label", {})}
-        result |= {name for name in names if name in known and usable(name) and _others_have(connection, name)}
+        result |= {name for name in names if name in known and usable(name) and _is_used_elsewhere(connection, name)}
     return result
 
 
@@ -171,7 +173,7 @@ def _indexed(connection: Connection) -> set[str]:
     return {label for label in result if not label.lower().startswith(_OURS)}
 
 
-def _others_have(connection: Connection, label: str) -> bool:
+def _is_used_elsewhere(connection: Connection, label: str) -> bool:
     return bool(connection.ask(f"MATCH (n:{quote(label)}) WHERE NOT n:{ENTITY} RETURN true AS there LIMIT 1", {}))
 
 
@@ -183,13 +185,13 @@ def others(connection: Connection, counts: dict[str, int]) -> dict[str, int]:
     if not counts.get(GRAPH):
         return counts
     carried, named = Counter[str](), dict[str, str]()
-    for graph, labels, labelling in (row.values() for row in connection.ask(_CARRIED, {})):
+    for graph, labels, labelling in (row.values() for row in connection.ask(_LABELS, {})):
         carried.update(json.loads(labels or "{}"))
         named |= dict.fromkeys((*json.loads(labels or "{}"), *(labelling or ())), graph)
     remaining = dict(counts)
     for label, graph in named.items():
         # During a load, and after an interrupted one, the numbers differ.
-        if remaining.pop(label, 0) != carried[label] and _others_have(connection, label):
+        if remaining.pop(label, 0) != carried[label] and _is_used_elsewhere(connection, label):
             raise StoreError(
                 f"the label {label!r} is on entities of the graph {graph!r} and on other nodes, which cannot be reported apart",
                 hint=f"graph.label(False) of condgraph.open(..., graph={graph!r}) takes the labels of concepts off that graph",

@@ -183,7 +183,7 @@ def engine_of(agent: str) -> Engine:
     >>> engine_of("Neo4j/5.26.0 compatible (ArcadeDB 26.10.2)").name, engine_of("Neo4j/5.26.14").name
     ('ArcadeDB', 'Neo4j')
     """
-    return next((engine for engine in _OTHERS if engine.name.lower() in agent.lower()), NEO4J)
+    return next((engine for engine in _OTHER_ENGINES if engine.name.lower() in agent.lower()), NEO4J)
 
 
-_OTHERS: Final = (ARCADEDB, MEMGRAPH)
+_OTHER_ENGINES: Final = (ARCADEDB, MEMGRAPH)

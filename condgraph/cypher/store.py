@@ -76,7 +76,7 @@ class Neo4jNames:
         """Return a MATCH of entities and concepts `e` whose names pass a test."""
         return f"MATCH {self._layout.entity('e')[0]} WHERE {self._layout.named('e', test)}"
 
-    def _asked(self, predicates: tuple[str, ...] | None, source: str | None) -> dict[str, Any]:
+    def _parameters(self, predicates: tuple[str, ...] | None, source: str | None) -> dict[str, Any]:
         return {"source": source, "attributes": list(map(self._layout.predicate_key, self._split(predicates)[1]))}
 
     def kinds(self, predicates: tuple[str, ...] | None, source: str | None) -> Kinds:
@@ -85,7 +85,7 @@ class Neo4jNames:
         o = Bound("o")
         for match, values in self._matches(predicates, source):
             grouped = f"{o.kind} AS kind, {o.unit} AS unit" if values else "'entity' AS kind, null AS unit"
-            for row in self._rows(f"{match}RETURN {grouped}, count(*) AS count", **self._asked(predicates, source)):
+            for row in self._rows(f"{match}RETURN {grouped}, count(*) AS count", **self._parameters(predicates, source)):
                 kind = KINDS[row["kind"]]
                 unit = row["unit"] if kind is Kind.QUANTITY else NO_UNIT
                 result[kind, unit] = result.get((kind, unit), 0) + row["count"]
@@ -96,7 +96,7 @@ class Neo4jNames:
         matches = (match for match, values in self._matches(predicates, source) if not values)
         row, table_of, entity_id = self._layout.row("o"), self._layout.source("o"), self._layout.id("o")
         rows = f"AND {table_of} = $table AND {row} IS NOT NULL RETURN {entity_id} AS id LIMIT 1"
-        return any(self._rows(f"{match}{rows}", table=table, **self._asked(predicates, source)) for match in matches)
+        return any(self._rows(f"{match}{rows}", table=table, **self._parameters(predicates, source)) for match in matches)
 
     def objects(self, predicates: tuple[str, ...] | None, source: str | None) -> Iterator[tuple[str, Value | str, str | None]]:
         """Yield every distinct object: its predicate, its value (for an entity, the name and no predicate), and its raw text."""
@@ -104,12 +104,12 @@ class Neo4jNames:
         for match, values in self._matches(predicates, source):
             if not values:
                 for row in self._rows(
-                    f"{match}RETURN DISTINCT {self._layout.name('o')} AS name", **self._asked(predicates, source)
+                    f"{match}RETURN DISTINCT {self._layout.name('o')} AS name", **self._parameters(predicates, source)
                 ):
                     yield "", row["name"], None
                 continue
             text = f"{match}RETURN DISTINCT o.predicate AS predicate, o {_FIELDS} AS value"
-            for row in self._rows(text, **self._asked(predicates, source)):
+            for row in self._rows(text, **self._parameters(predicates, source)):
                 yield names[row["predicate"]], value_of(row["value"]), row["value"]["raw"]
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
@@ -174,7 +174,7 @@ class Neo4jNames:
 
 T = TypeVar("T")
 #: Seconds that the last look at the graph's node may take beyond a deadline.
-_LAST: Final = 0.2
+_LAST_LOOK: Final = 0.2
 
 
 class Neo4jStore(CypherStore):
@@ -194,7 +194,7 @@ class Neo4jStore(CypherStore):
         self.remarks: list[str] = []
         self._schema: StoredSchema | None = None
         self._current: dict[str, Any] | None = None
-        self._looked = 0.0
+        self._looked_at = 0.0
 
     def __repr__(self) -> str:
         return f"<Neo4jStore {self.name!r} at {self.place}>"
@@ -247,11 +247,11 @@ class Neo4jStore(CypherStore):
         if self._current is not None and held(self) is not None:
             return self._current
         # Single changes do not wait for readers, as loads do.
-        if self._current is None or self._current.get("edited") or now - self._looked > push.LEASE:
+        if self._current is None or self._current.get("edited") or now - self._looked_at > push.LEASE:
             about = self._about()
             if self._current is None or about["content"] != self._current["content"]:
                 self._schema = None
-            self._current, self._looked = about, now
+            self._current, self._looked_at = about, now
         return self._current
 
     @property
@@ -281,7 +281,7 @@ class Neo4jStore(CypherStore):
             with holding(self):
                 result = ask()
             # A result obtained just in time, or the best so far, is not lost to this check.
-            with allowed(_LAST):
+            with allowed(_LAST_LOOK):
                 if self._known()["content"] == before:
                     return result
         raise errors.StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
@@ -311,7 +311,7 @@ class Neo4jStore(CypherStore):
             snapshot,
             wait=wait,
             on_progress=on_progress,
-            change=push.NOTHING if change is None else change,
+            change=push.NO_CHANGE if change is None else change,
             labels=self.labels,
             on_remark=self.remarks.append,
         )

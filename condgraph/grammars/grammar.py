@@ -19,7 +19,7 @@ Format = Literal["gbnf", "json-schema", "lark", "regex"]
 FORMATS: Final = ("gbnf", "json-schema", "lark", "regex")
 LANGUAGES: Final = ("kopl", "llm_query", "pattern", "logic")
 #: Most names that a JSON schema may list to be sent to a server; OpenAI accepts no more.
-MOST_LISTED: Final = 1_000
+MAX_LISTED: Final = 1_000
 #: The text of a model that finds no answer in the graph, if the grammar allows it.
 NONE: Final = "NONE"
 #: The languages whose programs are trees under a JSON schema, with the module that reads the trees.
@@ -114,7 +114,7 @@ def grammar_of(
     options = _GrammarOptions(language, format, depth, steps, none, source, aware)
     if entities is None and question is None:
         # For all names of the graph, the grammar stays the same until the graph changes.
-        return kept(graph._survey(), ("all", options), lambda: _made(graph, options, everybody(graph), []))
+        return kept(graph._survey(), ("all", options), lambda: _build(graph, options, everybody(graph), []))
     warnings = []
     if entities is not None:
         allowed = list(entities)
@@ -122,7 +122,7 @@ def grammar_of(
         allowed = candidates(graph, question or "")
         if not allowed:
             warnings.append("the question names nothing of the graph: programs begin with all entities")
-    return _made(graph, options, allowed, warnings)
+    return _build(graph, options, allowed, warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class _GrammarOptions:
     aware: bool
 
 
-def _made(graph: NamedGraph, how: _GrammarOptions, allowed: Iterable[str], warnings: list[str]) -> Grammar:
+def _build(graph: NamedGraph, how: _GrammarOptions, allowed: Iterable[str], warnings: list[str]) -> Grammar:
     """Build the grammar over some entities."""
     language, format = how.language, how.format
     names = vocabulary(graph, allowed, how.source)
@@ -240,9 +240,9 @@ def constraint(
         form = "gbnf" if "gbnf" in accepts else "json-schema"
         try:
             result = grammar_of(graph, language, question, entities, form, kopl.DEPTH, kopl.STEPS, none=True, aware=True)
-            if result.schema is None or (listed := _listed(result.schema)) <= MOST_LISTED:
+            if result.schema is None or (listed := _listed(result.schema)) <= MAX_LISTED:
                 return result
-            why = f"a schema with it would list {listed:,} names, and servers take {MOST_LISTED:,}"
+            why = f"a schema with it would list {listed:,} names, and servers take {MAX_LISTED:,}"
         except OptionError as error:
             why = str(error)
         plain = constraint(graph, model, language, question, entities, source)
@@ -253,11 +253,11 @@ def constraint(
         return None
     result = grammar_of(graph, language, question, entities, "json-schema", kopl.DEPTH, kopl.STEPS, none=True, source=source)
     if language == "pattern":
-        return result if _listed(result.schema) <= MOST_LISTED else None
+        return result if _listed(result.schema) <= MAX_LISTED else None
     named = _listed((result.schema or {})["$defs"].get(_named_rule(language)))
     # Apart from the entities, a schema lists the same for every question.
     other_values = kept(graph._survey(), ("listed", language, source, bool(named)), lambda: _listed(result.schema) - named)
-    return result if other_values + named <= MOST_LISTED else None
+    return result if other_values + named <= MAX_LISTED else None
 
 
 def _listed(schema: object) -> int:

@@ -42,7 +42,7 @@ from condgraph.languages.kopl.table import CLOSED, FUNCTIONS
 DEPTH: Final = 2
 STEPS: Final = 6
 #: Longest text that is a value, in characters.
-LONGEST_TEXT: Final = 200
+MAX_TEXT: Final = 200
 #: The type of value that a function with this ending compares, and the rule of its literals.
 _COMPARED: Final = {"Str": ("text", "text"), "Num": ("quantity", "number"), "Year": ("time", "year"), "Date": ("time", "date")}
 
@@ -57,7 +57,7 @@ def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Map
 
     `has` gives the predicates of each entity, if only these may follow `Find(e)`.
     """
-    result = {**literals_of(names), **_names(names)}
+    result = {**literals_of(names), **_name_rules(names)}
     calls = {function: part for function in FUNCTIONS if (part := _call(function, result)) is not None}
     if "Find" not in calls and not names.relations and not names.keys:
         raise OptionError("the graph has no names that a program could hold", hint="load something first")
@@ -71,7 +71,7 @@ def rules(names: Vocabulary, *, depth: int = DEPTH, steps: int = STEPS, has: Map
     beginnings = _some(calls, "FindAll") if bare is not None else _some(calls, "Find", "FindAll")
     entity_programs: list[Part] = []
     if has is not None and bare is not None:
-        led_sets, entity_programs = _own(names, result, has, narrowed, _some(calls, "FilterConcept"))
+        led_sets, entity_programs = _entity_sets(names, result, has, narrowed, _some(calls, "FilterConcept"))
         if led_sets:
             result["led"] = alt(*led_sets)
         result["bare"] = bare
@@ -120,7 +120,7 @@ def _verified(values: Part, calls: Mapping[str, Part]) -> Part:
     return Seq((values, maybe(alt(*_verifies(calls)))))
 
 
-def _own(
+def _entity_sets(
     names: Vocabulary, rules: dict[str, Part], has: Mapping[str, Has], narrowed: list[Part], concepts: list[Part]
 ) -> tuple[list[Part], list[Part]]:
     """Return, for each entity, sets that continue with its predicates, and whole programs that query them.
@@ -133,7 +133,7 @@ def _own(
         find = seq("Find(", quoted(name), ")")
         key_rules = {
             rule: part
-            for rule, part in _names(replace(names, keys=_among(names.keys, predicates["value"]))).items()
+            for rule, part in _name_rules(replace(names, keys=_among(names.keys, predicates["value"]))).items()
             if "key" in rule
         }
         key_rules = {rule: part for rule, part in key_rules.items() if not rule.startswith("qkey")}
@@ -213,7 +213,7 @@ def _call(function: str, rules: Mapping[str, Part], of: str = "") -> Part | None
 # -- names -----------------------------------------------------------------------------------------
 
 
-def _names(names: Vocabulary) -> dict[str, Part]:
+def _name_rules(names: Vocabulary) -> dict[str, Part]:
     result: dict[str, Part] = {}
     _add(result, "name", names.entities)
     _add(result, "concept", (*names.concepts, *names.tables))
@@ -270,7 +270,7 @@ def literals_of(names: Vocabulary) -> dict[str, Part]:
     return {
         "upto28": upto28,
         "four": Repeat(DIGIT, 4, 4),
-        "text": seq('"', alt(letter, escape), Repeat(alt(unescaped, escape), 0, LONGEST_TEXT - 1), '"'),
+        "text": seq('"', alt(letter, escape), Repeat(alt(unescaped, escape), 0, MAX_TEXT - 1), '"'),
         "amount": seq(amount, *unit),
         "number": seq('"', Ref("amount"), '"'),
         "years": alt(seq(maybe(Text("-")), Ref("four")), seq(Chars((("1", "9"),)), Repeat(DIGIT, 0, 2))),
@@ -306,13 +306,13 @@ _FACTS: Final = (
 )
 _VALUES: Final = ("QueryAttr", "QueryAttrUnderCondition", "QueryAttrQualifier", "QueryRelationQualifier")
 #: Instructions for a model that writes programs as trees.
-TOLD: Final = (
+INSTRUCTIONS: Final = (
     'The program is written as JSON, in which each function holds as "of" (and "with") the sets that it takes, and its texts by '
     'name: {"program": {"QueryName": {"of": {"Relate": {"of": {"Find": {"name": "Nepal"}}, "relation": "capital", '
     '"direction": "forward"}}}}}; where nothing answers, {"program": null}.'
 )
 #: Most nested calls of a tree that is read.
-_DEEPEST: Final = 100
+_MAX_DEPTH: Final = 100
 
 
 def schema(names: Vocabulary, *, none: bool = False, has: Mapping[str, Has] | None = None) -> dict[str, Any]:
@@ -385,9 +385,9 @@ class _Schema:
             sort = "more"
         sets: dict[str, Any] = {name: {"$ref": f"#/$defs/{sort}"} for name in ("of", "with")[: signature.inputs]}
         result = [object_schema({function: object_schema({**sets, **texts})}) for texts in self._texts(function, self._rules)]
-        return [*result, *self._own(function)] if self.has and needs_predicates else result
+        return [*result, *self._entity_calls(function)] if self.has and needs_predicates else result
 
-    def _own(self, function: str) -> list[dict[str, Any]]:
+    def _entity_calls(self, function: str) -> list[dict[str, Any]]:
         """Return the calls of a function on single entities, restricted to their predicates.
 
         Entities with the same predicates are combined.
@@ -462,7 +462,7 @@ def _steps(tree: Any, depth: int) -> list[str]:
     function, arguments = single(tree)
     if function not in FUNCTIONS or not isinstance(arguments, dict):
         raise ParseError(f"a call of a function is expected, not {shortened(repr(tree), 100)}")
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise ParseError("the program is nested too deeply")
     signature = FUNCTIONS[function]
     steps = [step for name in ("of", "with")[: signature.inputs] for step in _steps(arguments.get(name), depth + 1)]

@@ -37,8 +37,8 @@ from condgraph.languages.llm.syntax.tokens import DOUBLE, SINGLE
 
 
 #: Longest text that is a value, and longest description of a step, in characters.
-LONGEST_TEXT: Final = 100
-LONGEST_WORDS: Final = 160
+MAX_TEXT: Final = 100
+MAX_WORDS: Final = 160
 _MENTION: Final = re.compile(r"output_?(?:of_?)?query_?\d", re.IGNORECASE)
 _QUOTES: Final = SINGLE + DOUBLE
 _UNSEEN: Final = (("\x00", "\x1f"), ("\x7f", "\x9f"), ("\u2028", "\u2029"))
@@ -71,11 +71,11 @@ def texts() -> dict[str, Part]:
     letter_y = Chars((("Y", "Y"), ("y", "y")))
     escaped = seq("\\", Chars((("'", "'"), ('"', '"'))))
     return {
-        "words": seq(Chars((*_UNSEEN, ("{", "{"), ("}", "}"), (" ", " ")), negated=True), Repeat(words, 0, LONGEST_WORDS)),
+        "words": seq(Chars((*_UNSEEN, ("{", "{"), ("}", "}"), (" ", " ")), negated=True), Repeat(words, 0, MAX_WORDS)),
         "text": Seq(
             (
                 alt(first, escaped, seq(letter_y, maybe(after_y))),
-                Repeat(alt(letter, escaped, seq(letter_y, after_y)), 0, LONGEST_TEXT),
+                Repeat(alt(letter, escaped, seq(letter_y, after_y)), 0, MAX_TEXT),
                 maybe(letter_y),
             )
         ),
@@ -169,7 +169,7 @@ class Groups:
             self.by_name[rule] = alt(amount, *([Ref("moment")] if kind == "number-or-moment" else []))
         return rule
 
-    def _once(self, kind: str, what: Hashable, line: int, part: Part) -> Part:
+    def _shared_rule(self, kind: str, what: Hashable, line: int, part: Part) -> Part:
         """Return a reference to a part as a rule, which is shared by equal parts."""
         rule = f"{kind}-{self._shared.setdefault((kind, what), len(self._shared))}-{line}"
         self.by_name[rule] = part
@@ -212,14 +212,14 @@ class Groups:
 #: Lines of the longest program.
 LINES: Final = 9
 #: Functions whose operands are not only results, or are results of certain sorts.
-_OTHERS: Final = frozenset(
+_SPECIAL: Final = frozenset(
     {
         "get_information", "keep", "if", "previous_row", "next_row", "row_number", "split", "round", "nth_highest", "argmax",
         "argmin", "set_negation", "group_by", "having", "order_by", "limit", "top", "bottom",
     }
 )  # fmt: skip
-ONE: Final = tuple(item.name for item in TABLE if item.operands[0] == 1 and item.name not in _OTHERS)
-TWO: Final = tuple(item.name for item in TABLE if item.operands[0] <= 2 <= item.operands[1] and item.name not in _OTHERS)
+UNARY: Final = tuple(item.name for item in TABLE if item.operands[0] == 1 and item.name not in _SPECIAL)
+TWO: Final = tuple(item.name for item in TABLE if item.operands[0] <= 2 <= item.operands[1] and item.name not in _SPECIAL)
 #: Functions of the rows of a search, and of the values of rows or entities.
 OF_ROWS: Final = ("previous_row", "next_row", "row_number")
 OF_VALUES: Final = ("argmax", "argmin")
@@ -244,7 +244,7 @@ class LineRules(Groups):
     def rules(self, lines: int) -> dict[str, Part]:
         """Return all rules."""
         result = self.by_name
-        result |= {"one": trie(ONE), "two": trie(TWO), "with-number": trie(WITH_NUMBER), "with-entity": trie(WITH_ENTITY)}
+        result |= {"one": trie(UNARY), "two": trie(TWO), "with-number": trie(WITH_NUMBER), "with-entity": trie(WITH_ENTITY)}
         result["of-rows"], result["of-values"] = trie(OF_ROWS), trie(OF_VALUES)
         for number, members in enumerate(self.groups.values()):
             result[f"relation-{number}"] = trie(map(written, members))
@@ -263,7 +263,7 @@ class LineRules(Groups):
         calls: list[Part] = [Ref(f"search-{line}")]
         if line > 1:
             calls += self._functions(Ref(f"result-{line}"))
-        line_rules[f"call-{line}"] = _said(line, alt(*calls))
+        line_rules[f"call-{line}"] = _numbered(line, alt(*calls))
         next_line = Seq((Text("\n"), Ref(f"line-{line + 1}"))) if line < lines else None
         one_line: Part = Ref(f"call-{line}") if next_line is None else Seq((Ref(f"call-{line}"), maybe(next_line)))
         choices = [one_line]
@@ -301,7 +301,7 @@ class LineRules(Groups):
 
     def _head(self, line: int) -> Part | None:
         ends = [Ref(item) for item in ("entity", f"result-{line}") if item in self.by_name or (item != "entity" and line > 1)]
-        return self._once("head", None, line, seq("head_entity='", alt(*ends), "'")) if ends else None
+        return self._shared_rule("head", None, line, seq("head_entity='", alt(*ends), "'")) if ends else None
 
     def _search(self, number: int, group: Group, line: int) -> Part:
         relation = seq("relation='", Ref(f"relation-{number}"), "'")
@@ -324,7 +324,7 @@ class LineRules(Groups):
         if ordered:
             conditions.append(seq("tail_entity", alt(*ALL_OPERATORS), "'", alt(*ordered, *results), "'"))
             conditions.append(seq("tail_entity='", Ref("extreme-time" if group.objects == "moment" else "extreme"), "'"))
-        return self._once("tail", (group.objects, group.of_entities), line, alt(*conditions)) if conditions else None
+        return self._shared_rule("tail", (group.objects, group.of_entities), line, alt(*conditions)) if conditions else None
 
     def _key(self, group: Group, line: int) -> Part | None:
         """Return a qualifier that is requested, or has a value."""
@@ -339,7 +339,7 @@ class LineRules(Groups):
             if literal == "when":
                 value = alt(value, seq(", value='", Ref("extreme-time"), "'"))
             choices.append(seq("key='", trie(keys), "'", maybe(value)))
-        return self._once("key", group.keys, line, alt(*choices)) if choices else None
+        return self._shared_rule("key", group.keys, line, alt(*choices)) if choices else None
 
     def _scope(self, group: Group, *, rows: bool = False) -> Part:
         """Return the source, if the relation alone does not identify it; with `rows`, one with rows."""
@@ -374,24 +374,24 @@ class LineRules(Groups):
             if group.objects and group.objects != "text":
                 values.append(seq(relation, self._scope(group), ")"))
         first_output = f"output_of_query{line}"
-        filters = [self._kept(number, group, line) for number, group in enumerate(self.groups)]
-        negated = _said(line + 1, seq(f"set_negation(set='{first_output}')"))
+        filters = [self._conditioned(number, group, line) for number, group in enumerate(self.groups)]
+        negated = _numbered(line + 1, seq(f"set_negation(set='{first_output}')"))
         result: list[Part] = [
-            Seq((_said(line, alt(*subjects)), Text("\n"), negated)),
+            Seq((_numbered(line, alt(*subjects)), Text("\n"), negated)),
             *(item for item in filters if item is not None),
         ]
         if rows:
             result.append(
-                Seq((_said(line, alt(*rows)), Text("\n"), _said(line + 1, seq(Ref("of-rows"), f"(set='{first_output}')"))))
+                Seq((_numbered(line, alt(*rows)), Text("\n"), _numbered(line + 1, seq(Ref("of-rows"), f"(set='{first_output}')"))))
             )
         if values:
             calls = alt(
                 seq(Ref("of-values"), f"(set='{first_output}')"), seq(f"nth_highest(set='{first_output}', n='", Ref("few"), "')")
             )
-            result.append(Seq((_said(line, alt(*values)), Text("\n"), _said(line + 1, calls))))
+            result.append(Seq((_numbered(line, alt(*values)), Text("\n"), _numbered(line + 1, calls))))
         return result
 
-    def _kept(self, number: int, group: Group, line: int) -> Part | None:
+    def _conditioned(self, number: int, group: Group, line: int) -> Part | None:
         """Return a search for values, or for times of facts, with a condition that they have to satisfy."""
         head = self._head(line)
         search: Part = seq("get_information(relation='", Ref(f"relation-{number}"), "'", maybe(seq(", ", head)) if head else "")
@@ -401,8 +401,8 @@ class LineRules(Groups):
         result: list[Part] = []
         for begin, literal in choices:
             test = seq("', value", alt(*(SAME_OPERATORS if literal == "text" else ALL_OPERATORS)), "'", Ref(literal), "')")
-            call = _said(line + 1, seq(f"keep(set='output_of_query{line}", test))
-            result.append(Seq((_said(line, seq(begin, self._scope(group), ")")), Text("\n"), call)))
+            call = _numbered(line + 1, seq(f"keep(set='output_of_query{line}", test))
+            result.append(Seq((_numbered(line, seq(begin, self._scope(group), ")")), Text("\n"), call)))
         return alt(*result) if result else None
 
     def _rows(self, number: int, group: Group, line: int, *, alone: bool = False) -> Part:
@@ -410,7 +410,7 @@ class LineRules(Groups):
         tail = self._tail(group, line)
         condition = Text("") if tail is None else seq(", ", tail)
         part = seq("get_information(relation='", Ref(f"relation-{number}"), "'", condition, self._scope(group, rows=alone), ")")
-        return self._once("rows", (number, group.scopes(rows=alone)), line, part)
+        return self._shared_rule("rows", (number, group.scopes(rows=alone)), line, part)
 
     def _groups_of_rows(self, line: int) -> list[Part]:
         """Return a search for rows with the table built from them, which ends a program."""
@@ -429,10 +429,10 @@ class LineRules(Groups):
                 seq("group_by", arguments, key, "', aggregate='", alt("sum", "mean", "max", "min"), "', of='", numeric, "')")
             )
             calls.append(seq(alt("top", "bottom"), arguments, numeric, "', n='", Ref("few"), "')"))
-        return Seq((_said(line, rows), Text("\n"), _said(line + 1, alt(*calls))))
+        return Seq((_numbered(line, rows), Text("\n"), _numbered(line + 1, alt(*calls))))
 
 
-def _said(line: int, call: Part) -> Part:
+def _numbered(line: int, call: Part) -> Part:
     """Return a numbered call, with an optional description of its step."""
     step = maybe(seq(f"Step{line}: ", Ref("words"), "\n"))
     return Seq((step, Text(f'Query{line}: "'), call, Text('"')))
@@ -453,14 +453,14 @@ def _said(line: int, call: Part) -> Part:
 
 
 #: Instructions for a model that writes programs as trees.
-TOLD: Final = (
+INSTRUCTIONS: Final = (
     "The program is written as JSON: the last call, which holds the calls whose results it takes in place of output_of_query1 and "
     'so on; conditions are {"is": ">", "value": ...}, a qualifier is {"key": ..., "value": ...}, and what is not given is null. '
     'Such as: {"program": {"count": {"set": {"get_information": {"relation": "country", "head_entity": null, "tail_entity": '
     '{"is": "=", "value": "Italy"}}}}}}; where nothing answers, {"program": null}.'
 )
 #: Most nested calls of a tree that is read, and most lines of a program.
-_DEEPEST: Final = 100
+_MAX_DEPTH: Final = 100
 _LINES: Final = 200
 #: Texts that are values: no digit follows a y, so that none is `output_of_query` with a number.
 _LETTER: Final = r"(?:[^{first}\x7f-\xa0\\yY]|[yY][^\x00-\x1f\x7f-\xa0\\0-9_])"
@@ -512,7 +512,7 @@ class _Schema:
             searches.append(_call("get_information", {"head_entity": entity, "tail_entity": {"anyOf": [entity, _NULL]}}))
             searches.append(_call("get_information", {"head_entity": _RESULT, "tail_entity": {"anyOf": [entity, _NULL]}}))
             if made.times:
-                key = object_schema({"key": self._names(made.times), "value": _NULL})
+                key = object_schema({"key": self._name_list(made.times), "value": _NULL})
                 searches.append(_call("get_information", {"head_entity": {"anyOf": [entity, _RESULT]}, "qualifier": key}))
             searches.append(_call("get_information", {"head_entity": _NULL, "tail_entity": entity}))
         self.definitions["number"] = {"type": "string", "pattern": f"^{self._pattern('plain-number')}$"}
@@ -537,22 +537,22 @@ class _Schema:
         name = f"search-{number}{'' if head else '-of-rows'}{'' if tail else '-of-values'}{'' if key else '-alone'}"
         name += "-in-a-table" if rows else ""
         if name not in self.definitions:
-            arguments = self._given(number, head=head, tail=tail, rows=rows)
+            arguments = self._arguments(number, head=head, tail=tail, rows=rows)
             if key and (keys := list(self.made.groups)[number].keys):
                 arguments["qualifier"] = {"anyOf": [*self._keys(keys), _NULL]}
             self.definitions[name] = _call("get_information", arguments)
         return {"$ref": f"#/$defs/{name}"}
 
-    def _given(self, number: int, *, head: bool, tail: bool, rows: bool = False) -> dict[str, Any]:
+    def _arguments(self, number: int, *, head: bool, tail: bool, rows: bool = False) -> dict[str, Any]:
         group = list(self.made.groups)[number]
         arguments: dict[str, Any] = {"relation": {"$ref": f"#/$defs/relation-{number}"}}
         arguments["head_entity"] = self._ends() if head else _NULL
         arguments["tail_entity"] = {"anyOf": [*(self._conditions(number) if tail else []), _NULL]}
         if sources := [scope for scope in group.scopes(rows=rows) if writable(scope)]:
-            arguments["source"] = self._names(sources)
+            arguments["source"] = self._name_list(sources)
         return arguments
 
-    def _names(self, names: Sequence[str]) -> dict[str, Any]:
+    def _name_list(self, names: Sequence[str]) -> dict[str, Any]:
         """Return a reference to some names, listed once."""
         rule = f"names-{self._listed.setdefault(tuple(names), len(self._listed))}"
         self.definitions[rule] = {"enum": list(names)}
@@ -580,7 +580,7 @@ class _Schema:
             operators = SAME_OPERATORS if literal == "text" else ALL_OPERATORS
             values = [_condition(operators, [self._literal(literal), _RESULT])]
             values += [_condition(("=",), [{"$ref": "#/$defs/extreme-time"}])] if literal == "when" else []
-            result.append(object_schema({"key": self._names(key_names), "value": {"anyOf": [*values, _NULL]}}))
+            result.append(object_schema({"key": self._name_list(key_names), "value": {"anyOf": [*values, _NULL]}}))
         return result
 
     # -- functions ---------------------------------------------------------------------------------
@@ -588,7 +588,7 @@ class _Schema:
     def _functions(self) -> list[dict[str, Any]]:
         number, entity = {"$ref": "#/$defs/number"}, {"$ref": "#/$defs/entity"}
         operators = _OPERATORS[len(ALL_OPERATORS)]
-        result = [_call(item, {"set": _RESULT}) for item in ONE]
+        result = [_call(item, {"set": _RESULT}) for item in UNARY]
         for function in TWO:
             second_operands = [_RESULT, *([number] if function in WITH_NUMBER else [])]
             second_operands += [entity] if function in WITH_ENTITY and "entity" in self.definitions else []
@@ -600,7 +600,7 @@ class _Schema:
             for item in ("difference", "duration")
         ]
         result.append(_call("keep", {"set": _RESULT, "value": _condition(ALL_OPERATORS, [_RESULT])}))
-        result += self._kept()
+        result += self._conditioned()
         result.append(_call("sort", {"set": _RESULT, "order": {"enum": ["ascending", "descending"]}}))
         result.append(_call("round", {"set": _RESULT, "digits": {"enum": list("0123456789")}}))
         branch = {"anyOf": [_RESULT, {"enum": list(_WORDS)}]}
@@ -621,7 +621,7 @@ class _Schema:
         self.definitions["few"] = {"type": "string", "pattern": "^[1-9][0-9]?$"}
         return result
 
-    def _kept(self) -> list[dict[str, Any]]:
+    def _conditioned(self) -> list[dict[str, Any]]:
         """Return calls that filter values, and times of facts, by a condition."""
         result = []
         for number, group in enumerate(self.made.groups):
@@ -630,8 +630,8 @@ class _Schema:
                 test = _condition(operators, [self._literal(group.objects)])
                 result.append(_call("keep", {"set": self._search(number, tail=False, key=False), "value": test}))
             if times := [key for key, literal in group.keys if literal == "when"]:
-                key = object_schema({"key": self._names(times), "value": _NULL})
-                search = _call("get_information", {**self._given(number, head=True, tail=False), "qualifier": key})
+                key = object_schema({"key": self._name_list(times), "value": _NULL})
+                search = _call("get_information", {**self._arguments(number, head=True, tail=False), "qualifier": key})
                 result.append(_call("keep", {"set": search, "value": _condition(ALL_OPERATORS, [self._literal("when")])}))
         return result
 
@@ -681,7 +681,7 @@ class _Lines:
         function, arguments = single(tree)
         if function not in FUNCTIONS or not isinstance(arguments, dict):
             raise ParseError(f"a call of a function is expected, not {shortened(repr(tree), 100)}")
-        if depth > _DEEPEST or len(self.numbers) >= _LINES:
+        if depth > _MAX_DEPTH or len(self.numbers) >= _LINES:
             raise ParseError("the program is too long, or nested too deeply")
         if function == "if":
             call = self._test(arguments, depth)

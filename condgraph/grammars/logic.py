@@ -24,7 +24,7 @@ from condgraph.languages.logic.text import MAX_ATOMS
 VARIABLES: Final = ("?x", "?a", "?b", "?c", "?d")
 #: Most atoms in brackets, parts joined by `and`, and parts joined by `or` at the answer.
 _GROUPED: Final = 3
-_JOINED: Final = 3
+_MAX_JOINED: Final = 3
 _BRANCHES: Final = 3
 
 
@@ -45,11 +45,11 @@ def rules(names: Vocabulary, *, depth: int) -> Rules:
     deepest = depth if names.relations else 0
     for level in range(deepest, -1, -1):
         result |= _level(result, level, deepest)
-    most = max(1, min(_BRANCHES, MAX_ATOMS // (_JOINED * _atoms(0, deepest))))
+    most = max(1, min(_BRANCHES, MAX_ATOMS // (_MAX_JOINED * _atoms(0, deepest))))
     either = [_either(Ref("all-0"), most)]
     if most == 1 and "atom-0" in result:
         # If one part may have too many atoms to be repeated, plain ones may be.
-        either.append(_either(Seq((Ref("atom-0"), Repeat(Seq((Text(" and "), Ref("atom-0"))), 0, _JOINED - 1))), _BRANCHES))
+        either.append(_either(Seq((Ref("atom-0"), Repeat(Seq((Text(" and "), Ref("atom-0"))), 0, _MAX_JOINED - 1))), _BRANCHES))
     result["root"] = seq(f"{VARIABLES[0]} : ", alt(*either, *([Ref("some-0")] if "some-0" in result else [])))
     return {name: part for name, part in result.items() if name != "name" or names.relations}
 
@@ -91,8 +91,8 @@ def _level(rules: dict[str, Part], level: int, deepest: int) -> dict[str, Part]:
     if level == 0:
         # A positive formula comes first, or after a negated one.
         level_rules["all-0"] = alt(
-            Seq((Ref("said-0"), Repeat(Seq((Text(" and "), Ref("any-0"))), 0, _JOINED - 1))),
-            Seq((negated, Text(" and "), Ref("said-0"), Repeat(Seq((Text(" and "), Ref("any-0"))), 0, _JOINED - 2))),
+            Seq((Ref("said-0"), Repeat(Seq((Text(" and "), Ref("any-0"))), 0, _MAX_JOINED - 1))),
+            Seq((negated, Text(" and "), Ref("said-0"), Repeat(Seq((Text(" and "), Ref("any-0"))), 0, _MAX_JOINED - 2))),
         )
     return level_rules
 
@@ -104,19 +104,19 @@ def _some(level: int, deepest: int, further: bool) -> Part:
     opening = Text(f"exists {inner}. ")
     if not further or level == deepest:
         return Seq((opening, link))
-    formula, most = Ref(f"any-{level + 1}"), _beside(level)
+    formula, most = Ref(f"any-{level + 1}"), _max_siblings(level)
     before = Seq((Repeat(Seq((formula, Text(" and "))), 0, most), link))
     return Seq((opening, alt(before, Seq((link, Repeat(Seq((Text(" and "), formula)), 1, most))))))
 
 
-def _beside(level: int) -> int:
+def _max_siblings(level: int) -> int:
     """Return the most formulas next to the linking atom: fewer at deeper levels, to keep within the limit of atoms."""
     return max(3 - level, 1)
 
 
 def _atoms(level: int, deepest: int) -> int:
     """Return the most atoms of a formula about the variable of a level."""
-    return _GROUPED if level >= deepest else max(_GROUPED, 1 + _beside(level) * _atoms(level + 1, deepest))
+    return _GROUPED if level >= deepest else max(_GROUPED, 1 + _max_siblings(level) * _atoms(level + 1, deepest))
 
 
 # -- queries as trees ------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def _atoms(level: int, deepest: int) -> int:
 
 
 #: Instructions for a model that writes queries as trees.
-TOLD: Final = (
+INSTRUCTIONS: Final = (
     'The query is written as JSON, as sets within sets: {"entity": ...} (only where a step begins), {"type": ...}, '
     '{"step": {"of": ..., "relation": ..., "direction": "forward"}} ("forward" leads from subject to object), '
     '{"both": {"of": ..., "with": ...}}, {"either": {"of": ..., "with": ...}}, {"without": {"of": ..., "with": ...}}. '
@@ -140,7 +140,7 @@ TOLD: Final = (
 _DIRECTIONS: Final = ("forward", "backward")
 _JOINS: Final = ("both", "either", "without")
 #: Most nested sets of a tree that is read.
-_DEEPEST: Final = 50
+_MAX_DEPTH: Final = 50
 
 
 def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class _Reader:
     def formula(self, tree: Any, of: Variable, depth: int) -> Formula:
         """Return the formula that a set states about a variable."""
         kind, content = single(tree)
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise ParseError("the query is nested too deeply")
         if kind == "type" and isinstance(content, str):
             return Typed(content, of)

@@ -64,7 +64,7 @@ Rules: TypeAlias = Mapping[str, Part]
 
 DIGIT = Chars((("0", "9"),))
 #: Most nested branches of a trie; texts that still share a prefix beyond are listed.
-MOST_BRANCHES: Final = 40
+MAX_BRANCHES: Final = 40
 
 
 def seq(*parts: Part | str) -> Part:
@@ -88,7 +88,7 @@ def trie(names: Iterable[str]) -> Part:
     At least one text is needed.
     """
     ordered = sorted(set(names))
-    return _branch(ordered, 0, len(ordered), 0, MOST_BRANCHES)
+    return _branch(ordered, 0, len(ordered), 0, MAX_BRANCHES)
 
 
 def _branch(names: list[str], start: int, end: int, depth: int, left: int) -> Part:
@@ -140,20 +140,20 @@ def mentioned(part: Part) -> set[str]:
 
 
 #: Longest regular expression, in characters; servers refuse those of megabytes.
-LONGEST_REGEX: Final = 4_000_000
+MAX_REGEX: Final = 4_000_000
 #: Most repetitions that Lark is given as such.
-_FEW: Final = 9
+_MAX_REPEATS: Final = 9
 
 
 def gbnf(rules: Rules) -> str:
     """Return the rules as GBNF; `root` comes first."""
-    return "".join(f"{name} ::= {_written(part, _gbnf_text, _gbnf_chars, str)}\n" for name, part in _root_first(rules))
+    return "".join(f"{name} ::= {_render(part, _gbnf_text, _gbnf_chars, str)}\n" for name, part in _root_first(rules))
 
 
 def lark(rules: Rules) -> str:
     """Return the rules for Lark; the start is `root`. Names of rules have `_` in place of `-`."""
     forms = _lark_text, _lark_chars, _lark_rule
-    return "".join(f"{_lark_rule(name)}: {_written(part, *forms, tilde=True)}\n" for name, part in _root_first(rules))
+    return "".join(f"{_lark_rule(name)}: {_render(part, *forms, tilde=True)}\n" for name, part in _root_first(rules))
 
 
 def regex(rules: Rules) -> str:
@@ -169,9 +169,9 @@ def regex(rules: Rules) -> str:
         pending.pop()
         if name not in done:
             done[name] = _regex(rules[name], done)
-            if len(done[name]) > LONGEST_REGEX:
+            if len(done[name]) > MAX_REGEX:
                 raise OptionError(
-                    f"the grammar as a regular expression has more than {LONGEST_REGEX:,} characters",
+                    f"the grammar as a regular expression has more than {MAX_REGEX:,} characters",
                     hint="fewer entities, a smaller depth=, or another format",
                 )
     return done["root"]
@@ -184,11 +184,11 @@ def _root_first(rules: Rules) -> list[tuple[str, Part]]:
 # -- GBNF and Lark ---------------------------------------------------------------------------------
 
 
-def _written(
+def _render(
     part: Part, text: Callable[[str], str], chars: Callable[[Chars], str], rule: Callable[[str], str], *, tilde: bool = False
 ) -> str:
     def again(part: Part) -> str:
-        return _written(part, text, chars, rule, tilde=tilde)
+        return _render(part, text, chars, rule, tilde=tilde)
 
     if isinstance(part, Text):
         return text(part.text)
@@ -200,7 +200,7 @@ def _written(
         return " ".join(f"({again(item)})" if isinstance(item, Alt) else again(item) for item in part.parts)
     if isinstance(part, Alt):
         return " | ".join(again(item) for item in part.parts)
-    if tilde and part.most > _FEW and not mentioned(part.part):
+    if tilde and part.most > _MAX_REPEATS and not mentioned(part.part):
         # Lark expands repetitions, but leaves a regular expression as it is; none may match the empty
         # text.
         pattern = _regex(Repeat(part.part, max(part.least, 1), part.most), {}).replace("/", "\\/")

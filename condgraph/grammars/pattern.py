@@ -15,7 +15,7 @@ from condgraph.grammars.vocabulary import Vocabulary
 from condgraph.languages.pattern.pattern import Pattern, condition_of
 
 #: Most triples of a pattern.
-MOST_TRIPLES: Final = 6
+MAX_TRIPLES: Final = 6
 #: The predicate of memberships, which patterns follow.
 INSTANCE_OF: Final = "instance of"
 
@@ -41,9 +41,9 @@ def rules(names: Vocabulary) -> Rules:
     """Return the rules of patterns over some names."""
     letter = Chars((("a", "z"),))
     unknown = seq('"UNKNOWN ', maybe(seq(letter, Repeat(letter, 0, 15), " ")), Chars((("1", "9"),)), '"')
-    known, kinds = known_of(names), _kinds(names)
+    known, kinds = known_of(names), _concept_names(names)
     node = alt(Ref("unknown"), Ref("known")) if known is not None else Ref("unknown")
-    further_triples = Repeat(Seq((Text(", "), Ref("triple"))), 0, MOST_TRIPLES - 1)
+    further_triples = Repeat(Seq((Text(", "), Ref("triple"))), 0, MAX_TRIPLES - 1)
     triple = seq("[", Ref("node"), ", ", Ref("relation"), ", ", Ref("node"), "]")
     return {
         "root": seq('{"triples": [', Ref("triple"), further_triples, "]", maybe(seq(', "answer": ', Ref("unknown"))), "}"),
@@ -61,18 +61,18 @@ def known_of(names: Vocabulary) -> Part | None:
 
     Concepts, which are the same for all questions, have a rule of their own.
     """
-    kinds = _kinds(names)
+    kinds = _concept_names(names)
     entities = sorted(filter(writable, {*names.entities} - set(kinds)))
     parts: list[Part] = [Ref("kind")] if kinds else []
     parts += [trie(map(quoted, entities))] if entities else []
     return alt(*parts) if parts else None
 
 
-def _kinds(names: Vocabulary) -> list[str]:
+def _concept_names(names: Vocabulary) -> list[str]:
     return sorted(filter(writable, names.concepts))
 
 
-def _known(names: Vocabulary) -> list[str]:
+def _known_names(names: Vocabulary) -> list[str]:
     return sorted(filter(writable, {*names.entities, *names.concepts}))
 
 
@@ -87,11 +87,11 @@ def is_empty(text: str) -> bool:
 
 def schema(names: Vocabulary, *, none: bool = False) -> dict[str, Any]:
     """Return the JSON schema of patterns over some names, with triples as objects; `none` allows no triples."""
-    known = _known(names)
+    known = _known_names(names)
     unknown = {"type": "string", "pattern": "^UNKNOWN (?:[a-z]{1,16} )?[1-9]$"}
     node = {"$ref": "#/$defs/node"}
     triple = object_schema({"head": node, "relation": {"$ref": "#/$defs/relation"}, "tail": node})
-    triples = {"type": "array", "items": triple, "minItems": 0 if none else 1, "maxItems": MOST_TRIPLES}
+    triples = {"type": "array", "items": triple, "minItems": 0 if none else 1, "maxItems": MAX_TRIPLES}
     return {
         **object_schema({"triples": triples, "answer": {"anyOf": [unknown, {"type": "null"}]}}),
         "$defs": {

@@ -32,7 +32,7 @@ T = TypeVar("T")
 #: Surveys in the cache, and entries of each.
 _SURVEYS: Final = 4
 _EACH: Final = 48
-_KEPT: Final[OrderedDict[int, tuple[Any, dict[Hashable, Any]]]] = OrderedDict()
+_CACHE: Final[OrderedDict[int, tuple[Any, dict[Hashable, Any]]]] = OrderedDict()
 _LOCK: Final = Lock()
 
 
@@ -42,10 +42,10 @@ def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
     A survey is identified by its object: a graph that has changed has another one.
     """
     with _LOCK:
-        _, entries = _KEPT.setdefault(id(survey), (survey, {}))
-        _KEPT.move_to_end(id(survey))
-        while len(_KEPT) > _SURVEYS:
-            _KEPT.popitem(last=False)
+        _, entries = _CACHE.setdefault(id(survey), (survey, {}))
+        _CACHE.move_to_end(id(survey))
+        while len(_CACHE) > _SURVEYS:
+            _CACHE.popitem(last=False)
         if key in entries:
             value: T = entries[key]
             return value
@@ -62,10 +62,10 @@ def kept(survey: Survey, key: Hashable, make: Callable[[], T]) -> T:
 
 
 #: Most words of a name in a question, and most words at which a name may begin.
-MOST_WORDS: Final = 8
-MOST_PLACES: Final = 60
+MAX_WORDS: Final = 8
+MAX_STARTS: Final = 60
 #: Most names similar to a word of the question, if it contains no name.
-MOST_ALIKE: Final = 5
+MAX_SIMILAR: Final = 5
 _WORD: Final = re.compile(r"\w+(?:[.'’-]\w+)*\.?")
 
 
@@ -108,10 +108,10 @@ def vocabulary(graph: NamedGraph, entities: Iterable[str], source: str | None = 
     """Return the names of a graph, or of one of its sources, with some entities."""
     survey = graph._survey()
     named = tuple(sorted({entity for entity in entities if entity}))
-    return replace(kept(survey, ("vocabulary", source), lambda: _names(survey, source)), entities=named)
+    return replace(kept(survey, ("vocabulary", source), lambda: _survey_names(survey, source)), entities=named)
 
 
-def _names(survey: Survey, source: str | None) -> Vocabulary:
+def _survey_names(survey: Survey, source: str | None) -> Vocabulary:
     """Return the names in a survey, without entities; for a source, only its predicates."""
     keys: dict[str, frozenset[str]] = {}
     qualifiers: dict[str, frozenset[str]] = {}
@@ -162,13 +162,13 @@ def candidates(graph: NamedGraph, question: str) -> list[str]:
     result: list[str] = []
     used_words: set[int] = set()
     for words, name in _spans(question):
-        if used_words.isdisjoint(words) and _there(graph, name):
+        if used_words.isdisjoint(words) and _is_name(graph, name):
             result.append(name)
             used_words.update(words)
     if not result:
         for words, name in _spans(question):
             if used_words.isdisjoint(words) and all(word[:1].isupper() or word[:1].isdigit() for word in name.split()):
-                similar = _alike(graph, name)
+                similar = _similar(graph, name)
                 result += similar
                 used_words.update(words if similar else ())
     return list(dict.fromkeys(result))
@@ -183,8 +183,8 @@ def everybody(graph: NamedGraph) -> list[str]:
 
 def _spans(question: str) -> Iterator[tuple[Sequence[int], str]]:
     """Yield runs of words of a question, the longest first."""
-    words = list(_WORD.finditer(question))[:MOST_PLACES]
-    for length in range(min(MOST_WORDS, len(words)), 0, -1):
+    words = list(_WORD.finditer(question))[:MAX_STARTS]
+    for length in range(min(MAX_WORDS, len(words)), 0, -1):
         for index in range(len(words) - length + 1):
             check()
             text = question[words[index].start() : words[index + length - 1].end()]
@@ -193,17 +193,17 @@ def _spans(question: str) -> Iterator[tuple[Sequence[int], str]]:
                 yield range(index, index + length), text[:-1]
 
 
-def _there(graph: NamedGraph, name: str) -> bool:
+def _is_name(graph: NamedGraph, name: str) -> bool:
     if name.islower() and len(name) < 3:
         return False
     return bool(graph.kopl([{"function": "Find", "inputs": [name], "dependencies": []}], on_unknown="empty").entities)
 
 
-def _alike(graph: NamedGraph, name: str) -> list[str]:
+def _similar(graph: NamedGraph, name: str) -> list[str]:
     try:
         graph.kopl([{"function": "Find", "inputs": [name], "dependencies": []}])
     except UnknownNameError as error:
-        return list(error.candidates[:MOST_ALIKE])
+        return list(error.candidates[:MAX_SIMILAR])
     return [name]
 
 
@@ -212,7 +212,7 @@ def _alike(graph: NamedGraph, name: str) -> list[str]:
 
 
 #: Most entities whose predicates are looked up.
-MOST: Final = 64
+MAX_ENTITIES: Final = 64
 #: The predicates of an entity: "forward" and "backward" relations, and attributes ("value").
 Has = Mapping[str, Sequence[str]]
 
@@ -222,10 +222,10 @@ def surroundings(graph: NamedGraph, entities: Sequence[str]) -> dict[str, Has]:
 
     Raises `OptionError` for more than `MOST` entities.
     """
-    if len(entities) > MOST:
+    if len(entities) > MAX_ENTITIES:
         raise OptionError(
             f"a grammar that knows what {len(entities):,} entities have would be far too long",
-            hint=f"question=, or entities= with at most {MOST}",
+            hint=f"question=, or entities= with at most {MAX_ENTITIES}",
         )
     store = graph._store_of(None)
     return {

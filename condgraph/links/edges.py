@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 #: The end of the range of edge numbers, (relation * entities + head) * entities + tail.
-_MOST = 2**62
+_END = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Ends:
     """The nodes at the other end of each (node, relation), ascending."""
 
     def __init__(self, triples: Ints, relations: int, entities: int) -> None:
-        if relations * max(entities, 1) ** 2 >= _MOST:
+        if relations * max(entities, 1) ** 2 >= _END:
             raise LinkModelError(f"{entities} entities and {relations} relations are more than edges can be numbered for")
         key = triples[:, 1] * entities + triples[:, 0]
         order = np.unique(key * entities + triples[:, 2])

@@ -78,12 +78,12 @@ def halves(vectors: Floats) -> tuple[Floats, Floats]:
 
 
 #: The most scores that are computed at once: 64 MB of float32.
-PIECE: Final = 1 << 24
-_KNOWN: Final = ("form", "entities", "relations", "entity_vectors", "relation_vectors", "inverse_vectors", "tail_vectors", "about")
-_MADE: Final = "train it with `graph.train_links(...)`, or see the how-to page for the arrays that a file has"
+CHUNK: Final = 1 << 24
+_ARRAYS: Final = ("form", "entities", "relations", "entity_vectors", "relation_vectors", "inverse_vectors", "tail_vectors", "about")
+_HINT: Final = "train it with `graph.train_links(...)`, or see the how-to page for the arrays that a file has"
 
 #: The largest accepted ratio of unpacked to packed size of a file.
-_MOST_PACKED: Final = 100
+_MAX_RATIO: Final = 100
 #: The errors of reading an arbitrary file as arrays; zip files may also be encrypted, or packed by an unknown method.
 _UNREADABLE: Final = (
     *(OSError, ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, RuntimeError, NotImplementedError),
@@ -177,21 +177,21 @@ class Embeddings:
     def load(cls, path: str | os.PathLike[str]) -> Embeddings:
         """Read a `.npz` file; raises `LinkModelError` for a file that is no model, and for NaN or infinity in it."""
         place = os.fspath(path)
-        arrays = load_arrays(place, _MADE)
-        unknown = sorted(set(arrays) - set(_KNOWN))
+        arrays = load_arrays(place, _HINT)
+        unknown = sorted(set(arrays) - set(_ARRAYS))
         if unknown:
-            raise LinkModelError(f"{place} has unknown arrays: {', '.join(unknown)}", hint=_MADE)
+            raise LinkModelError(f"{place} has unknown arrays: {', '.join(unknown)}", hint=_HINT)
         missing = [name for name in ("entities", "relations", "entity_vectors", "relation_vectors") if name not in arrays]
         if missing:
-            raise LinkModelError(f"{place} lacks {', '.join(missing)}", hint=_MADE)
+            raise LinkModelError(f"{place} lacks {', '.join(missing)}", hint=_HINT)
         about = _read_about(arrays["about"], place) if "about" in arrays else {}
         form = str(arrays["form"]) if "form" in arrays else "complex"
-        numbers = {name: _numbers(arrays[name], place, name) for name in _KNOWN[3:7] if name in arrays}
+        numbers = {name: _numbers(arrays[name], place, name) for name in _ARRAYS[3:7] if name in arrays}
         return cls(form, _read_texts(arrays, "entities", place), _read_texts(arrays, "relations", place), **numbers, about=about)
 
     def _checked(self) -> None:
         if self.form not in FORMS:
-            raise LinkModelError(f"there is no form of score {self.form!r}", candidates=nearest(self.form, FORMS), hint=_MADE)
+            raise LinkModelError(f"there is no form of score {self.form!r}", candidates=nearest(self.form, FORMS), hint=_HINT)
         n, m, d = len(self.entities), len(self.relations), self.entity_vectors.shape[-1]
         value = (m, d, d) if self.form == "rescal" else (m, d)
         shapes = {"entity_vectors": (n, d), "relation_vectors": value, "inverse_vectors": value, "tail_vectors": (n, d)}
@@ -200,7 +200,7 @@ class Embeddings:
             if array is None:
                 continue
             if array.shape != shape:
-                raise LinkModelError(f"{name} has shape {array.shape}; {n} entities and {m} relations ask for {shape}", hint=_MADE)
+                raise LinkModelError(f"{name} has shape {array.shape}; {n} entities and {m} relations ask for {shape}", hint=_HINT)
             invalid_rows = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
             if invalid_rows.any():
                 name_of_row = (self.entities if name in ("entity_vectors", "tail_vectors") else self.relations)[
@@ -210,9 +210,9 @@ class Embeddings:
                     f"{name} has NaN or infinity in {int(invalid_rows.sum())} rows; the first is that of {name_of_row!r}"
                 )
         if self.form == "complex" and d % 2:
-            raise LinkModelError(f"complex vectors have real and imaginary parts, and {d} numbers are no pairs", hint=_MADE)
+            raise LinkModelError(f"complex vectors have real and imaginary parts, and {d} numbers are no pairs", hint=_HINT)
         if self.form == "cp" and self.tail_vectors is None:
-            raise LinkModelError("cp has vectors of its own for tails, and tail_vectors is missing", hint=_MADE)
+            raise LinkModelError("cp has vectors of its own for tails, and tail_vectors is missing", hint=_HINT)
         for name, texts in (("entities", self.entities), ("relations", self.relations)):
             if len(set(texts)) < len(texts):
                 names_before: set[str] = set()
@@ -241,7 +241,7 @@ def rows_of(heads: int, entities: int) -> int:
     """Return how many heads to score at once."""
     if entities < 1:
         raise OptionError("the model has no entities")
-    return max(1, min(heads, PIECE // entities))
+    return max(1, min(heads, CHUNK // entities))
 
 
 def _texts(texts: Sequence[str]) -> NDArray[np.uint8]:
@@ -269,8 +269,8 @@ def load_arrays(place: str, hint: str) -> dict[str, NDArray[Any]]:
         if zipfile.is_zipfile(place):
             with zipfile.ZipFile(place) as packed:
                 unpacked = sum(item.file_size for item in packed.infolist())
-            if unpacked > _MOST_PACKED * (os.path.getsize(place) + 4096):
-                raise LinkModelError(f"{place} is packed more than {_MOST_PACKED} times: {unpacked:,} bytes", hint=hint)
+            if unpacked > _MAX_RATIO * (os.path.getsize(place) + 4096):
+                raise LinkModelError(f"{place} is packed more than {_MAX_RATIO} times: {unpacked:,} bytes", hint=hint)
         with np.load(place, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except FileNotFoundError:
@@ -283,7 +283,7 @@ def load_arrays(place: str, hint: str) -> dict[str, NDArray[Any]]:
 
 def _json(array: NDArray[Any], place: str, name: str) -> str:
     if array.dtype != np.uint8:
-        raise LinkModelError(f"{name} in {place} is neither texts nor JSON as bytes, but {array.dtype}", hint=_MADE)
+        raise LinkModelError(f"{name} in {place} is neither texts nor JSON as bytes, but {array.dtype}", hint=_HINT)
     return array.tobytes().decode("utf-8", "surrogatepass")
 
 
@@ -294,9 +294,9 @@ def _read_texts(arrays: Mapping[str, NDArray[Any]], name: str, place: str) -> tu
     try:
         texts = json.loads(_json(array, place, name))
     except (ValueError, RecursionError) as error:
-        raise LinkModelError(f"{name} in {place} is no JSON: {error}", hint=_MADE) from None
+        raise LinkModelError(f"{name} in {place} is no JSON: {error}", hint=_HINT) from None
     if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
-        raise LinkModelError(f"{name} in {place} is no list of texts", hint=_MADE)
+        raise LinkModelError(f"{name} in {place} is no list of texts", hint=_HINT)
     return tuple(texts)
 
 
@@ -304,16 +304,16 @@ def _read_about(array: NDArray[Any], place: str) -> dict[str, Any]:
     try:
         about = json.loads(_json(array, place, "about"))
     except (ValueError, RecursionError) as error:
-        raise LinkModelError(f"about in {place} is no JSON: {error}", hint=_MADE) from None
+        raise LinkModelError(f"about in {place} is no JSON: {error}", hint=_HINT) from None
     if not isinstance(about, dict):
-        raise LinkModelError(f"about in {place} is no JSON object", hint=_MADE)
+        raise LinkModelError(f"about in {place} is no JSON object", hint=_HINT)
     return about
 
 
 def _numbers(array: NDArray[Any], place: str, name: str) -> Floats:
     if array.dtype.kind not in "fiu" or array.ndim not in (2, 3):
         raise LinkModelError(
-            f"{name} in {place} has type {array.dtype} and {array.ndim} dimensions, not numbers of 2 or 3", hint=_MADE
+            f"{name} in {place} has type {array.dtype} and {array.ndim} dimensions, not numbers of 2 or 3", hint=_HINT
         )
     return np.ascontiguousarray(array, np.float32)
 
@@ -355,17 +355,19 @@ class DeviceModel:
         self._model = model
         self.entities, self.relations, self.fingerprint = model.entities, model.relations, model.fingerprint
         self.warnings = model.warnings
-        self._kept: dict[bool, Any] = {}
+        self._cache: dict[bool, Any] = {}
 
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
-        if inverse not in self._kept:
+        if inverse not in self._cache:
             same_targets = inverse and self._model.targets(True) is self._model.targets(False)
-            self._kept[inverse] = (
-                self._kept[False] if same_targets and False in self._kept else self._there(self._model.targets(inverse))
+            self._cache[inverse] = (
+                self._cache[False] if same_targets and False in self._cache else self._to_device(self._model.targets(inverse))
             )
-        scores: Floats = (self._there(self._model.question_vectors(heads, relation, inverse)) @ self._kept[inverse].T).cpu().numpy()
+        scores: Floats = (
+            (self._to_device(self._model.question_vectors(heads, relation, inverse)) @ self._cache[inverse].T).cpu().numpy()
+        )
         return scores
 
-    def _there(self, array: Floats) -> Any:
+    def _to_device(self, array: Floats) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device)

@@ -92,7 +92,7 @@ def keep_rows(
 
 #: The file of rules in the folder of a graph, and their key in the cache of a snapshot.
 _FILE: Final = "links.rules.npz"
-_KEPT: Final = "links.rules"
+_CACHE_KEY: Final = "links.rules"
 
 
 def learn_rules(
@@ -169,7 +169,7 @@ def default_rules(snapshot: Snapshot, directory: Path | None, *, read_only: bool
     from condgraph.links.edges import Edges
     from condgraph.links.rule_model import Rules, learn
 
-    rules: Rules | None = snapshot.schema.kept.get(_KEPT)
+    rules: Rules | None = snapshot.schema.kept.get(_CACHE_KEY)
     if rules is None:
         edges = Edges.of_snapshot(snapshot)
         path = None if directory is None else directory / _FILE
@@ -183,5 +183,5 @@ def default_rules(snapshot: Snapshot, directory: Path | None, *, read_only: bool
                 # If the folder cannot be written, the rules are only in memory.
                 with suppress(OSError):
                     rules.save(path)
-        snapshot.schema.kept[_KEPT] = rules
+        snapshot.schema.kept[_CACHE_KEY] = rules
     return rules

@@ -26,14 +26,14 @@ FORMAT: Final = 1
 #: The candidate weights of the rules.
 WEIGHTS: Final = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0)
 #: The lowest scores of the model and of the rules in the mean, and the lowest score in `Mixture.rows`.
-_LEAST_MODEL: Final = 1e-7
-_LEAST_RULES: Final = 1e-3
-_LEAST: Final = 1e-7
+_MIN_MODEL: Final = 1e-7
+_MIN_RULES: Final = 1e-3
+_MIN_SCORE: Final = 1e-7
 #: The most held-out questions of a relation and direction, and the weight of the mean of all relations in the choice for each,
 #: as a number of questions.
 _QUESTIONS: Final = 40
 _COMMON: Final = 5
-_AGAIN: Final = "mix them again with `graph.mix_links(...)`"
+_HINT: Final = "mix them again with `graph.mix_links(...)`"
 
 
 class Mixture:
@@ -70,7 +70,7 @@ class Mixture:
         for begin in range(0, len(heads), at_once):
             check()
             scores = self.score_tails(heads[begin : begin + at_once], relation, inverse=inverse)
-            row, entity = np.nonzero(scores >= _LEAST)
+            row, entity = np.nonzero(scores >= _MIN_SCORE)
             counts.append(np.bincount(row, minlength=len(scores)))
             ids.append(entity)
             values.append(scores[row, entity])
@@ -92,14 +92,14 @@ class Mixture:
     def load(cls, path: str | os.PathLike[str], model: LinkModel, rules: Rules) -> Mixture:
         """Read a mixture; raises `LinkModelError` for a file of another kind, another model or other rules."""
         place = os.fspath(path)
-        arrays = load_arrays(place, _AGAIN)
+        arrays = load_arrays(place, _HINT)
         try:
             about = json.loads(arrays["mixture"].tobytes())
             if about["format"] != FORMAT:
-                raise LinkModelError(f"{place} is of another format than {FORMAT}", hint=_AGAIN)
+                raise LinkModelError(f"{place} is of another format than {FORMAT}", hint=_HINT)
             for part, fingerprint in (("model", fingerprint_of(model)), ("rules", rules.fingerprint)):
                 if about[part] != fingerprint:
-                    raise LinkModelError(f"the mixture in {place} is of another {part} than this", hint=_AGAIN)
+                    raise LinkModelError(f"the mixture in {place} is of another {part} than this", hint=_HINT)
             weights = arrays["weights"]
             if weights.shape != (2 * len(rules.relations),) or not np.isin(weights, WEIGHTS).all():
                 raise ValueError(f"weights is not one of {WEIGHTS} for each relation and direction")
@@ -107,7 +107,7 @@ class Mixture:
             mixture.warnings = [str(text) for text in about["warnings"]]
             return mixture
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
-            raise LinkModelError(f"{place} cannot be read as a mixture: {error}", hint=_AGAIN) from None
+            raise LinkModelError(f"{place} cannot be read as a mixture: {error}", hint=_HINT) from None
 
 
 def _model_scores(model: LinkModel, edges: Edges, heads: Ints, relation: int, inverse: bool) -> NDArray[np.float64]:
@@ -124,7 +124,7 @@ def _mixed(known: NDArray[np.float64] | None, ruled: Floats | None, weight: floa
         return known.astype(np.float32)
     if known is None:
         return ruled
-    model_scores, rule_scores = np.maximum(known, _LEAST_MODEL), np.maximum(ruled.astype(np.float64), _LEAST_RULES)
+    model_scores, rule_scores = np.maximum(known, _MIN_MODEL), np.maximum(ruled.astype(np.float64), _MIN_RULES)
     logs = (1 - weight) * np.log(model_scores) + weight * np.log(rule_scores)
     mean: Floats = np.exp(logs).astype(np.float32)
     return mean

@@ -15,7 +15,7 @@ from condgraph.links.embeddings import check_scores, rows_of
 from condgraph.links.model import LinkModel
 
 #: The largest number of scores that are ranked without sorting all others.
-_FEW: Final = 40
+_MAX_SELECTED: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def rank_among(scores: NDArray[Any], right: Ints, others: Ints) -> NDArray[np.fl
     rivals = np.ones(len(scores), bool)
     rivals[right] = rivals[others] = False
     rival_scores, right_scores = scores[rivals], scores[right]
-    if len(right) <= _FEW:
+    if len(right) <= _MAX_SELECTED:
         greater = np.fromiter((np.count_nonzero(rival_scores > score) for score in right_scores), np.int64, len(right_scores))
         equal = np.fromiter((np.count_nonzero(rival_scores == score) for score in right_scores), np.int64, len(right_scores))
         return 1.0 + greater + equal / 2

@@ -30,7 +30,7 @@ FORMAT: Final = 1
 #: The candidates for how many of a link's best rules are combined by noisy-or; held-out edges choose one for each relation and
 #: direction. 1 is the maximum aggregation, where the other rules only break ties.
 CHOICES: Final = (1, 2, 4, 8, 16)
-_MOST: Final = CHOICES[-1]
+_MAX_BEST: Final = CHOICES[-1]
 _DEFAULT: Final = 2
 #: The number of queries that are scored at once, of entries above which only the best rules of each link are kept, and of
 #: held-out queries for each choice.
@@ -152,7 +152,7 @@ class Rules:
             check()
             key, best = self._best(np.asarray(heads[begin : begin + _AT_ONCE], np.int64), relation, inverse)
             keys.append(key + begin * self.paths.n)
-            values.append(_joined(best, most))
+            values.append(_noisy_or(best, most))
         key = np.concatenate(keys) if keys else np.empty(0, np.int64)
         counts = np.bincount(key // self.paths.n, minlength=len(heads))
         offsets = np.append(0, np.cumsum(counts))
@@ -171,14 +171,14 @@ class Rules:
             parts.append(((key << 30) | (_ONE - bits.astype(np.int64)))[no_loop])
             total += len(parts[-1])
             if total > _ENTRIES:
-                parts = [_cut(np.concatenate(parts))]
+                parts = [_best_entries(np.concatenate(parts))]
                 total = len(parts[0])
-        packed = _cut(np.concatenate(parts) if parts else np.empty(0, np.int64))
+        packed = _best_entries(np.concatenate(parts) if parts else np.empty(0, np.int64))
         key = packed >> 30
         first = changed(key) if len(key) else np.zeros(0, bool)
         link = np.cumsum(first) - 1
         begin = np.flatnonzero(first)
-        confidences = np.zeros((len(begin), _MOST), np.float32)
+        confidences = np.zeros((len(begin), _MAX_BEST), np.float32)
         confidences[link, np.arange(len(key)) - begin[link]] = (_ONE - (packed & (2**30 - 1))).astype(np.int32).view(np.float32)
         return key[begin], confidences
 
@@ -285,19 +285,19 @@ class Rules:
         or of an earlier state of it.
         """
         place = os.fspath(path)
-        arrays = load_arrays(place, _AGAIN)
+        arrays = load_arrays(place, _HINT)
         try:
             about = json.loads(arrays["rules"].tobytes())
             if about.pop("format") != FORMAT:
-                raise LinkModelError(f"{place} is of another format than {FORMAT}", hint=_AGAIN)
+                raise LinkModelError(f"{place} is of another format than {FORMAT}", hint=_HINT)
             if about.pop("edges", None) != edges.fingerprint:
-                raise LinkModelError(f"the rules in {place} are of another graph, or the graph has changed", hint=_AGAIN)
+                raise LinkModelError(f"the rules in {place} are of another graph, or the graph has changed", hint=_HINT)
             cyclic = horn.Cyclic(*(arrays[f"cyclic_{name}"] for name in _COLUMNS))
             constant = horn.Constant(*(arrays[f"constant_{name}"] for name in _COLUMNS))
             rules = cls(edges, cyclic, constant, arrays["choice"], about)
             rules._check()
         except (ValueError, KeyError, IndexError, AttributeError, TypeError, RecursionError) as error:
-            raise LinkModelError(f"{place} cannot be read as rules: {error}", hint=_AGAIN) from None
+            raise LinkModelError(f"{place} cannot be read as rules: {error}", hint=_HINT) from None
         return rules
 
     def _check(self) -> None:
@@ -323,7 +323,7 @@ class Rules:
 
 
 _COLUMNS: Final = ("first", "second", "right", "predicted")
-_AGAIN: Final = "learn them with `graph.learn_rules(...)`"
+_HINT: Final = "learn them with `graph.learn_rules(...)`"
 
 
 def _columns(rules: horn.Cyclic | horn.Constant) -> tuple[Ints, ...]:
@@ -332,18 +332,18 @@ def _columns(rules: horn.Cyclic | horn.Constant) -> tuple[Ints, ...]:
     return rules.target, rules.body, rules.right, rules.predicted
 
 
-def _cut(packed: Ints) -> Ints:
+def _best_entries(packed: Ints) -> Ints:
     """Return the 16 best entries of each link, sorted."""
     packed = np.sort(packed)
     if not len(packed):
         return packed
     first = changed(packed >> 30)
     begin = np.flatnonzero(first)
-    best: Ints = packed[np.arange(len(packed)) - begin[np.cumsum(first) - 1] < _MOST]
+    best: Ints = packed[np.arange(len(packed)) - begin[np.cumsum(first) - 1] < _MAX_BEST]
     return best
 
 
-def _joined(best: Floats, most: int) -> Floats:
+def _noisy_or(best: Floats, most: int) -> Floats:
     """Return the noisy-or of the `most` best confidences of each link. With `most` = 1 it is the maximum, raised by
     less than 0.0001 by the others.
     """
@@ -388,14 +388,14 @@ def learn(edges: Edges, options: horn.Learning | None = None, *, valid: Edges | 
     if valid is None:
         remaining, valid = held_out(edges, options.validation, rng)
         # The rules were learned from the held-out edges too, but no rule counts as right by the predicted edge itself.
-        choosing = Rules(remaining, cyclic, _again(features, constant, horn.Features(horn.Paths(remaining))), choice, {})
+        choosing = Rules(remaining, cyclic, _translated(features, constant, horn.Features(horn.Paths(remaining))), choice, {})
     else:
         choosing = rules
     _choose(choosing, valid, edges, begin + options.seconds, rng, choice)
     return rules
 
 
-def _again(old: horn.Features, rules: horn.Constant, new: horn.Features) -> horn.Constant:
+def _translated(old: horn.Features, rules: horn.Constant, new: horn.Features) -> horn.Constant:
     """Translate rules with constants to the features of fewer edges; rules whose features are gone are left out."""
     n = new.paths.n
     keys = (new.step ^ 1) * n + new.constant
@@ -444,7 +444,7 @@ def _reciprocal_ranks(
         key, best = model._best(nodes[begin : begin + _AT_ONCE], relation, inverse)
         at = np.searchsorted(key, np.arange(len(batch) + 1) * n)
         for choice_number, most in enumerate(CHOICES):
-            scores = _joined(best, most)
+            scores = _noisy_or(best, most)
             for row, group in enumerate(batch.tolist()):
                 dense = np.zeros(n, np.float32)
                 dense[key[at[row] : at[row + 1]] - row * n] = scores[at[row] : at[row + 1]]

@@ -347,7 +347,7 @@ def measured(
             if r not in known_pairs:
                 relation_triples = edges.triples[edges.triples[:, 1] == r]
                 known_pairs[r] = np.sort(relation_triples[:, 0] * paths.n + relation_triples[:, 2])
-            rows.append((r, path_code, *_without_itself(paths, steps, r, begin, known_pairs[r], options.body)))
+            rows.append((r, path_code, *_counts_without_self(paths, steps, r, begin, known_pairs[r], options.body)))
     columns = np.array(rows, np.int64).reshape(-1, 4)
     done = done / len(first)
     return Cyclic(*columns.T).ordered(options.per_relation, options.support, options.confidence), done
@@ -368,7 +368,7 @@ def _stepped(paths: Paths, step: int, i: Ints, node: Ints, cut: int, most: int) 
     return key // paths.n, key % paths.n, cut
 
 
-def _without_itself(paths: Paths, steps: tuple[int, ...], r: int, begin: Ints, known: Ints, body: int) -> tuple[int, int]:
+def _counts_without_self(paths: Paths, steps: tuple[int, ...], r: int, begin: Ints, known: Ints, body: int) -> tuple[int, int]:
     """Count the right and all predictions of a rule whose body has its own relation. Assignments in which the body uses
     the predicted edge do not count.
     """
@@ -498,12 +498,12 @@ def learn_constant(features: Features, options: Learning, rng: np.random.Generat
         lengths = np.bincount(np.searchsorted(batch, target), minlength=len(batch))
         order = order[ranges(np.zeros_like(lengths), lengths) < options.per_target]
         parts.append((target[order], body[order], right[order], predicted[order]))
-    parts.append(_same_step(features, options))
+    parts.append(_constant_rules(features, options))
     share = begin / len(targets) if len(targets) else 1.0
     return Constant(*(np.concatenate(columns).astype(np.int32) for columns in zip(*parts, strict=True))), share
 
 
-def _same_step(features: Features, options: Learning) -> tuple[Ints, Ints, Ints, Ints]:
+def _constant_rules(features: Features, options: Learning) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the rules r(X, c) <- r(X, A) with A other than c: the most common values of entities with several r."""
     paths = features.paths
     target = np.arange(features.size)

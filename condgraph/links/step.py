@@ -37,7 +37,7 @@ class Batch:
 
 
 #: How many numbers are updated at a time.
-_PIECE: Final = 1 << 15
+_CHUNK: Final = 1 << 15
 
 
 class Adagrad:
@@ -50,7 +50,7 @@ class Adagrad:
     def move(self, gradient: Floats, rows: Ints | None = None) -> None:
         """Step against a gradient, for the whole table or for distinct `rows`. The gradient is overwritten."""
         # Pieces stay in the processor's cache: each number is used several times.
-        piece = max(1, _PIECE // gradient.shape[1])
+        piece = max(1, _CHUNK // gradient.shape[1])
         rate = np.float32(self.rate)
         for begin in range(0, len(gradient), piece):
             chunk = gradient[begin : begin + piece]
@@ -89,13 +89,13 @@ class Scratch:
     """Memory for the large arrays of a step, reused by the next one: allocation took a third of the time."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Floats] = {}
+        self._arrays: dict[str, Floats] = {}
 
     def room(self, what: str, rows: int, columns: int) -> Floats:
         """Return an uninitialised array (rows, columns) for a purpose."""
-        array = self._kept.get(what)
+        array = self._arrays.get(what)
         if array is None or array.size < rows * columns:
-            array = self._kept[what] = np.empty(rows * columns * 5 // 4, np.float32)
+            array = self._arrays[what] = np.empty(rows * columns * 5 // 4, np.float32)
         return array[: rows * columns].reshape(rows, columns)
 
     def rows(self, what: str, table: Floats, which: Ints) -> Floats:

@@ -25,7 +25,7 @@ from condgraph.links.model import LinkModel
 # The numbers of a graph's entities and relations in a model.
 
 
-_SAME = "entities of a model are named by the ids of the graph's, relations by its predicates"
+_HINT_NAMES = "entities of a model are named by the ids of the graph's, relations by its predicates"
 
 
 class Alignment:
@@ -47,7 +47,7 @@ class Alignment:
         ):
             if not (numbers >= 0).any():
                 raise LinkModelError(
-                    f"the model is of another graph: none of its {len(model_names):,} {kind} is in this one", hint=_SAME
+                    f"the model is of another graph: none of its {len(model_names):,} {kind} is in this one", hint=_HINT_NAMES
                 )
         triples = np.stack(
             [self.entities[edges.triples[:, 0]], self.relations[edges.triples[:, 1]], self.entities[edges.triples[:, 2]]], axis=1
@@ -171,7 +171,7 @@ def thresholded(
 
 
 FORMAT: Final = 1
-_AGAIN: Final = "make the rows again with `keep_rows`"
+_HINT: Final = "make the rows again with `keep_rows`"
 #: Called with the number of rows done, and of all.
 OnRows = Callable[[int, int], None]
 
@@ -207,9 +207,9 @@ class StoredRows:
         self.key: str = about["key"]
         self.threshold = Threshold(**about["threshold"])
         self.warnings: tuple[str, ...] = tuple(about["warnings"])
-        self._whole: bool = about["heads"] is None
-        self._asked: set[tuple[int, bool]] = {(int(relation), bool(inverse)) for relation, inverse in about["kept"]}
-        self._only: Ints | None = None if self._whole else np.asarray(about["heads"], np.int64)
+        self._is_complete: bool = about["heads"] is None
+        self._stored: set[tuple[int, bool]] = {(int(relation), bool(inverse)) for relation, inverse in about["kept"]}
+        self._heads: Ints | None = None if self._is_complete else np.asarray(about["heads"], np.int64)
         self._arrays = arrays
 
     @property
@@ -224,7 +224,7 @@ class StoredRows:
     @property
     def entries(self) -> int:
         """The number of stored scores."""
-        return sum(len(self._arrays.get(f"{_name(*item)}.ids")) for item in self._asked)
+        return sum(len(self._arrays.get(f"{_name(*item)}.ids")) for item in self._stored)
 
     @property
     def size(self) -> int:
@@ -236,11 +236,11 @@ class StoredRows:
 
         Raises `LinkModelError` for rows that were not stored.
         """
-        if (relation, inverse) not in self._asked:
-            raise LinkModelError(f"no rows are kept of {self.relations[relation]!r}", hint=_AGAIN)
-        if self._only is not None and not np.isin(heads, self._only).all():
-            missing = int(heads[~np.isin(heads, self._only)][0])
-            raise LinkModelError(f"no row is kept of the entity {self.entities[missing]!r}", hint=_AGAIN)
+        if (relation, inverse) not in self._stored:
+            raise LinkModelError(f"no rows are kept of {self.relations[relation]!r}", hint=_HINT)
+        if self._heads is not None and not np.isin(heads, self._heads).all():
+            missing = int(heads[~np.isin(heads, self._heads)][0])
+            raise LinkModelError(f"no row is kept of the entity {self.entities[missing]!r}", hint=_HINT)
         name = _name(relation, inverse)
         stored_heads, offsets = self._arrays.get(f"{name}.heads"), self._arrays.get(f"{name}.offsets")
         if not len(stored_heads):
@@ -323,15 +323,15 @@ def open_rows(folder: str | os.PathLike[str], *, model: LinkModel | None = None,
     path = Path(folder)
     about = _about(path)
     if about is None:
-        raise StoreMissingError(f"there are no rows of links in {path}", hint=_AGAIN)
+        raise StoreMissingError(f"there are no rows of links in {path}", hint=_HINT)
     if about.get("format") != FORMAT:
-        raise StoreVersionError(f"{path / 'rows.json'} has format {about.get('format')}, this version reads {FORMAT}", hint=_AGAIN)
+        raise StoreVersionError(f"{path / 'rows.json'} has format {about.get('format')}, this version reads {FORMAT}", hint=_HINT)
     try:
         rows = StoredRows(about, ArrayFile(path / about["file"], about["arrays"]))
     except (KeyError, TypeError) as error:
-        raise StoreDamagedError(f"{path / 'rows.json'} lacks {error}", hint=_AGAIN) from None
+        raise StoreDamagedError(f"{path / 'rows.json'} lacks {error}", hint=_HINT) from None
     if model is not None and edges is not None and rows.key != keyed(model, edges, rows.threshold):
-        raise LinkModelError(f"the rows in {path} are of another model or graph, or the graph has changed", hint=_AGAIN)
+        raise LinkModelError(f"the rows in {path} are of another model or graph, or the graph has changed", hint=_HINT)
     return rows
 
 
@@ -376,9 +376,9 @@ def _about(place: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
-        raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_AGAIN) from None
+        raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_HINT) from None
     if not isinstance(about, dict):
-        raise StoreDamagedError(f"{path} is no JSON object", hint=_AGAIN)
+        raise StoreDamagedError(f"{path} is no JSON object", hint=_HINT)
     return about
 
 

@@ -31,33 +31,33 @@ class TorchLearner:
     def __init__(self, entities: Floats, relations: Floats, rate: float, device: str) -> None:
         self._torch, self._device = torch_device(device)
         self._rate = rate
-        self._tables = [self._there(entities), self._there(relations)]
+        self._tables = [self._to_device(entities), self._to_device(relations)]
         self._moved = [self._torch.zeros_like(table) for table in self._tables]
 
     def step(self, batch: Batch, *, n3: float, predict_relation: float) -> float:
         torch = self._torch
         e, r = self._tables
-        heads, relations, row, tails = (self._there(item) for item in (batch.heads, batch.relations, batch.row, batch.tails))
+        heads, relations, row, tails = (self._to_device(item) for item in (batch.heads, batch.relations, batch.row, batch.tails))
         if batch.sample is None:
             rows, place, head_rows = None, tails, heads
         else:
             # The entities of this batch: the competing ones, and the heads.
             batch_entities, row_of = np.unique(np.concatenate([batch.sample, batch.heads]), return_inverse=True)
-            rows, head_rows = self._there(batch_entities), self._there(row_of[len(batch.sample) :])
-            sample = self._there(row_of[: len(batch.sample)])
-            place = self._there(np.searchsorted(batch.sample, batch.tails))
+            rows, head_rows = self._to_device(batch_entities), self._to_device(row_of[len(batch.sample) :])
+            sample = self._to_device(row_of[: len(batch.sample)])
+            place = self._to_device(np.searchsorted(batch.sample, batch.tails))
         vectors = (e if rows is None else e[rows]).detach().requires_grad_(True)
         table = r.detach().requires_grad_(True)
         candidates = vectors if rows is None else vectors[sample]
         head, relation = vectors[head_rows], table[relations]
-        scores = _asked(torch, head, relation) @ candidates.T
+        scores = _queries(torch, head, relation) @ candidates.T
         if batch.stands_for is not None:
-            scores = scores + self._there(batch.stands_for)
+            scores = scores + self._to_device(batch.stands_for)
         loss = (torch.logsumexp(scores, dim=1)[row] - scores[row, place]).sum()
         total = loss
         tail, by_edge = candidates[place], head[row]
         if predict_relation:
-            pair = _asked(torch, tail, by_edge, inverse=True)
+            pair = _queries(torch, tail, by_edge, inverse=True)
             of_relations = pair @ table.T
             relation_loss = (torch.logsumexp(of_relations, dim=1) - of_relations.gather(1, relations[row][:, None])[:, 0]).sum()
             loss = loss + predict_relation * relation_loss
@@ -71,13 +71,13 @@ class TorchLearner:
         return float(loss.detach()) / len(batch.tails)
 
     def vectors(self) -> tuple[Floats, Floats]:
-        return self._back(self._tables[0]), self._back(self._tables[1])
+        return self._to_numpy(self._tables[0]), self._to_numpy(self._tables[1])
 
     def moved(self) -> tuple[Floats, Floats]:
-        return self._back(self._moved[0]), self._back(self._moved[1])
+        return self._to_numpy(self._moved[0]), self._to_numpy(self._moved[1])
 
     def restore(self, moved: tuple[Floats, Floats]) -> None:
-        self._moved = [self._there(item) for item in moved]
+        self._moved = [self._to_device(item) for item in moved]
 
     def scorer(self, model: Embeddings) -> DeviceModel:
         return DeviceModel(model, str(self._device))
@@ -93,16 +93,16 @@ class TorchLearner:
         moved[rows] = now
         table[rows] -= self._rate * gradient / (now.sqrt() + 1e-10)
 
-    def _there(self, array: NDArray[Any]) -> Any:
+    def _to_device(self, array: NDArray[Any]) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(array)).to(self._device, copy=True)
 
     @staticmethod
-    def _back(table: Any) -> Floats:
+    def _to_numpy(table: Any) -> Floats:
         result: Floats = table.detach().to("cpu", copy=True).numpy()
         return result
 
 
-def _asked(torch: Any, heads: Any, relations: Any, inverse: bool = False) -> Any:
+def _queries(torch: Any, heads: Any, relations: Any, inverse: bool = False) -> Any:
     """Return `embeddings.questions` of ComplEx."""
     a, b = heads.chunk(2, dim=-1)
     c, d = relations.chunk(2, dim=-1)

@@ -47,7 +47,7 @@ class Questions:
         self._n, self._relations = n, 2 * m
 
     @cached
-    def _near(self) -> list[Ints]:
+    def _ends(self) -> list[Ints]:
         """The entities that each relation reaches, then those of inverses, ascending."""
         begin = np.searchsorted(self.keys, np.arange(self._relations + 1) * self._n)
         edge = np.append(self.begin, len(self.items))[begin]
@@ -59,29 +59,29 @@ class Questions:
         """
         from condgraph.engine.snapshot.snapshot import ranges
 
-        for numbers in self._parts(rng, size, negatives is not None):
+        for numbers in self._batches(rng, size, negatives is not None):
             relations, heads = np.divmod(self.keys[numbers], self._n)
             begin, end = self.begin[numbers], self.end[numbers]
             row: Ints = np.arange(len(numbers)).repeat(end - begin)
             tails = self.items.take(ranges(begin, end))
             sample, stands_for = None, None
             if negatives is not None and negatives + len(tails) < entities:
-                near = [self._near[item] for item in np.unique(relations).tolist()]
+                near = [self._ends[item] for item in np.unique(relations).tolist()]
                 near_entities = near[0] if len(near) == 1 else np.unique(np.concatenate(near))
                 sample, stands_for = sampled(rng, entities, tails, near_entities, negatives)
             yield Batch(heads, relations, row, tails, sample, stands_for)
 
-    def _parts(self, rng: np.random.Generator, size: int, by_relation: bool) -> list[Ints]:
+    def _batches(self, rng: np.random.Generator, size: int, by_relation: bool) -> list[Ints]:
         order = rng.permutation(len(self.keys))
         if by_relation:
             shuffled = rng.permutation(self._relations)[self.keys[order] // self._n]
             order = order[np.argsort(shuffled, kind="stable")]
-            runs = _cut(order, max(1, size // RELATIONS))
+            runs = _batches(order, max(1, size // RELATIONS))
             order = np.concatenate([runs[item] for item in rng.permutation(len(runs)).tolist()])
-        return _cut(order, size)
+        return _batches(order, size)
 
 
-def _cut(order: Ints, size: int) -> list[Ints]:
+def _batches(order: Ints, size: int) -> list[Ints]:
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
@@ -174,8 +174,8 @@ def kept(place: str | os.PathLike[str], of: Mapping[str, Any], shapes: tuple[tup
 
 
 #: The most validation edges that are ranked during training; the final ranking has all of them.
-LOOKED_AT: Final = 2000
-_NO_BETTER: Final = "no longer better on validation"
+MAX_VALIDATED: Final = 2000
+_STOPPED: Final = "no longer better on validation"
 #: Called after an epoch with its number, the loss per edge, and the ranking if there was one.
 OnEpoch = Callable[[int, float, Ranking | None], None]
 
@@ -303,7 +303,7 @@ def train(
     first = run.epoch + 1
     ended = "all epochs"
     if run.worse >= options.patience:
-        ended, first = _NO_BETTER, options.epochs + 1
+        ended, first = _STOPPED, options.epochs + 1
     for epoch in range(first, options.epochs + 1):
         loss = run.learn()
         time_is_up = options.seconds is not None and time.perf_counter() - begin >= options.seconds
@@ -314,7 +314,7 @@ def train(
         if on_epoch is not None:
             on_epoch(epoch, loss, ranking)
         if run.worse >= options.patience:
-            ended = _NO_BETTER
+            ended = _STOPPED
             break
         if time_is_up:
             ended = "the time was up"
@@ -454,6 +454,6 @@ def _start(rng: np.random.Generator, rows: int, rank: int) -> Floats:
 
 
 def _some(valid: Edges, rng: np.random.Generator) -> Edges:
-    if len(valid.triples) <= LOOKED_AT:
+    if len(valid.triples) <= MAX_VALIDATED:
         return valid
-    return valid.with_triples(valid.triples[rng.choice(len(valid.triples), LOOKED_AT, replace=False)])
+    return valid.with_triples(valid.triples[rng.choice(len(valid.triples), MAX_VALIDATED, replace=False)])

@@ -58,13 +58,13 @@ class CallableModel:
         """
         request = ChatRequest(messages, **options)
         wait = Wait(request.timeout)
-        return Completions(tuple(self._one(messages, wait, number) for number in range(request.n)), requests=request.n)
+        return Completions(tuple(self._complete(messages, wait, number) for number in range(request.n)), requests=request.n)
 
-    def _one(self, messages: Sequence[Message], wait: Wait, number: int) -> Completion:
+    def _complete(self, messages: Sequence[Message], wait: Wait, number: int) -> Completion:
         conversation = [dict(message) for message in messages]
         who = f"the model {self._name}"
         try:
-            text = wait.until_done(lambda: _whole(finished(self._function(conversation)), number, wait), who)
+            text = wait.until_done(lambda: _full_text(finished(self._function(conversation)), number, wait), who)
         except CondgraphError:
             raise
         except Exception as error:
@@ -79,7 +79,7 @@ class CallableModel:
         return None if count is None or not callable(count) else int(count(text))
 
 
-def _whole(text: Any, number: int, wait: Wait) -> Any:
+def _full_text(text: Any, number: int, wait: Wait) -> Any:
     """Return a text, or join the pieces of one, passing each piece to the listener as it arrives."""
     if not isinstance(text, Iterator):
         return text
@@ -98,7 +98,7 @@ def _whole(text: Any, number: int, wait: Wait) -> Any:
 
 #: The names of the token limit in different integrations.
 _LIMITS: Final = ("max_tokens", "max_output_tokens", "num_predict")
-_CUT: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
+_CUT_REASONS: Final = frozenset(("length", "max_tokens", "MAX_TOKENS"))
 _WITHHELD: Final = frozenset(("content_filter", "refusal", "SAFETY"))
 
 
@@ -229,7 +229,7 @@ def _completion(reply: Any) -> Completion:
     if isinstance(refusal, str) and refusal:
         return Completion(refusal, "refusal")
     reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
-    finish: Finish = "length" if reason in _CUT else "refusal" if reason in _WITHHELD else "stop"
+    finish: Finish = "length" if reason in _CUT_REASONS else "refusal" if reason in _WITHHELD else "stop"
     return Completion(text, finish)
 
 
@@ -255,7 +255,7 @@ def model_of(llm: Any) -> ChatModel:
     is sent. Raises `OptionError` for anything else, and `MissingExtraError` without the library.
     """
     if isinstance(llm, str):
-        return _named(llm)
+        return _model_of(llm)
     if isinstance(llm, type):
         raise OptionError(f"{llm.__name__} is a class, and a model is an object of one")
     core = sys.modules.get("langchain_core.language_models")
@@ -270,7 +270,7 @@ def model_of(llm: Any) -> ChatModel:
     )
 
 
-def _named(name: str) -> ChatModel:
+def _model_of(name: str) -> ChatModel:
     kind, mark, rest = name.partition(":")
     if not mark or not rest:
         raise OptionError(f"{name!r} names no language model", hint=NAMES)

@@ -187,32 +187,32 @@ def _sum(left: int | None, right: int | None) -> int | None:
 #: discards all earlier pieces of this completion, for example after a broken connection. The call may come from
 #: another thread.
 Tell = Callable[[int, str, bool], Any]
-_TELL: Final[ContextVar[Tell | None]] = ContextVar("condgraph_tell", default=None)
+_LISTENER: Final[ContextVar[Tell | None]] = ContextVar("condgraph_tell", default=None)
 
 
 def listener() -> Tell | None:
     """Return the function that receives the pieces of completions, or None."""
-    return _TELL.get()
+    return _LISTENER.get()
 
 
 @contextmanager
 def heard_by(tell: Tell) -> Iterator[None]:
     """Pass the pieces of completions to `tell` while the block runs."""
-    token = _TELL.set(tell)
+    token = _LISTENER.set(tell)
     try:
         yield
     finally:
-        _TELL.reset(token)
+        _LISTENER.reset(token)
 
 
 # -- tokens ------------------------------------------------------------------------------------------
 # How many tokens a text has: counted by the model's own tokenizer if it is available, else an upper bound.
 
 
-_PIECES: Final = re.compile(r"[A-Za-z]+| +|[\x00-\x7f]|[^\x00-\x7f]+")
+_TOKENS: Final = re.compile(r"[A-Za-z]+| +|[\x00-\x7f]|[^\x00-\x7f]+")
 #: How many tokens a chat template adds for each message, and for the whole conversation.
-_AROUND_ONE: Final = 6
-_AROUND_ALL: Final = 24
+_PER_MESSAGE: Final = 6
+_PER_CHAT: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def estimate(text: str) -> int:
     (5, 5)
     """
     result = 0
-    for piece in _PIECES.findall(text):
+    for piece in _TOKENS.findall(text):
         first = piece[0]
         if first == " ":
             result += len(piece) // 2
@@ -261,7 +261,7 @@ def counted_prompt(model: ChatModel, messages: Sequence[Message]) -> Counted:
     `exact` refers to the texts only.
     """
     parts = [counted(model, message["content"]) for message in messages]
-    template = _AROUND_ALL + _AROUND_ONE * len(parts)
+    template = _PER_CHAT + _PER_MESSAGE * len(parts)
     return Counted(sum(part.tokens for part in parts) + template, all(part.exact for part in parts))
 
 

@@ -148,7 +148,7 @@ def hint_of(error: Any) -> str | None:
 
 
 #: The size limit of a reply in bytes.
-MOST_BYTES: Final = 16 << 20
+MAX_REPLY: Final = 16 << 20
 #: The servers' words for why a completion ended. Any other word means "stop".
 _FINISHES: Final[Mapping[str, Finish]] = {"length": "length", "max_tokens": "length", "content_filter": "refusal"}
 
@@ -159,10 +159,10 @@ class BrokenReplyError(Exception):
 
 def completions(body: bytes, streamed: bool, requests: int = 1) -> Completions:
     """Return the completions in the body of a reply, unchanged. Raises `BrokenReplyError`."""
-    result = _joined(_events(body)) if streamed else _object(body)
+    result = _joined_reply(_events(body)) if streamed else _object(body)
     choices = result.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise BrokenReplyError(f"no completions came: {_said(result, body)}")
+        raise BrokenReplyError(f"no completions came: {_error_text(result, body)}")
     usage = result.get("usage")
     model = result.get("model")
     return Completions(
@@ -173,7 +173,7 @@ def completions(body: bytes, streamed: bool, requests: int = 1) -> Completions:
     )
 
 
-def _said(reply: Mapping[str, Any], body: bytes) -> str:
+def _error_text(reply: Mapping[str, Any], body: bytes) -> str:
     error = reply.get("error")
     if isinstance(error, Mapping):
         error = error.get("message")
@@ -239,10 +239,10 @@ class StreamReader:
     """
 
     def __init__(self, tell: Tell, first: int) -> None:
-        self._tell, self._first = tell, first
+        self._listener, self._first = tell, first
         #: The parts of the incomplete last line, and the completions that have begun.
         self._line: list[bytes] = []
-        self._begun: set[int] = set()
+        self._started: set[int] = set()
 
     def read(self, part: bytes) -> None:
         """Read more bytes. Raises `BrokenReplyError` for an event that is not JSON."""
@@ -259,11 +259,11 @@ class StreamReader:
                 text = delta.get("content") if isinstance(delta, Mapping) else None
                 if isinstance(text, str) and text:
                     number = self._first + (_number(choice.get("index")) or 0)
-                    self._tell(number, text, number not in self._begun)
-                    self._begun.add(number)
+                    self._listener(number, text, number not in self._started)
+                    self._started.add(number)
 
 
-def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _joined_reply(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Build the reply object from the pieces. Raises `BrokenReplyError` if a completion has no end."""
     texts: dict[int, list[str]] = {}
     refusals: dict[int, list[str]] = {}
@@ -272,7 +272,7 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     model: Any = None
     for event in events:
         if "error" in event:
-            raise BrokenReplyError(f"the stream ended in an error: {_said(event, b'')}")
+            raise BrokenReplyError(f"the stream ended in an error: {_error_text(event, b'')}")
         usage, model = event.get("usage") or usage, event.get("model") or model
         choices = event.get("choices")
         for choice in choices if isinstance(choices, list) else ():
@@ -310,10 +310,10 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
 _SECONDS: Final = 10.0
 _OPENAI: Final = "api.openai.com"
 #: The most counts in the cache, and the most characters of a text in it.
-_KEPT: Final = 4096
-_KEPT_LENGTH: Final = 4000
+_MAX_CACHED: Final = 4096
+_MAX_CACHED_TEXT: Final = 4000
 #: The size limit of a server's answer in bytes.
-_MOST: Final = 32 << 20
+_MAX_ANSWER: Final = 32 << 20
 
 
 class Tokenizer:
@@ -335,7 +335,7 @@ class Tokenizer:
     def llama(self) -> bool:
         """Return whether the server is llama.cpp's, which supports grammars."""
         if self._is_llama is None:
-            result = None if self._openai else self._asked("/props", None)
+            result = None if self._openai else self._request("/props", None)
             self._is_llama = isinstance(result, dict) and "default_generation_settings" in result
         return self._is_llama
 
@@ -346,10 +346,10 @@ class Tokenizer:
                 self._counts.move_to_end(text)
                 return known
         result = self._by_tiktoken(text) if self._openai else self._by_server(text)
-        if result is not None and len(text) <= _KEPT_LENGTH:
+        if result is not None and len(text) <= _MAX_CACHED_TEXT:
             with self._lock:
                 self._counts[text] = result
-                if len(self._counts) > _KEPT:
+                if len(self._counts) > _MAX_CACHED:
                     self._counts.popitem(last=False)
         return result
 
@@ -357,7 +357,7 @@ class Tokenizer:
         if self._field == "":
             return None
         for name in ("content", "prompt") if self._field is None else (self._field,):
-            result = self._asked("/tokenize", {"model": self._model, name: text})
+            result = self._request("/tokenize", {"model": self._model, name: text})
             tokens = result.get("tokens") if isinstance(result, dict) else None
             # A server that reads another field returns no tokens.
             if isinstance(tokens, list) and (tokens or not text):
@@ -367,14 +367,14 @@ class Tokenizer:
             self._field = ""
         return None
 
-    def _asked(self, path: str, body: Any) -> Any:
+    def _request(self, path: str, body: Any) -> Any:
         """Return the server's JSON answer, or None if there is none."""
         data = None if body is None else json.dumps(body).encode()
         request = Request(self._root + path, data, {"Content-Type": "application/json", "Authorization": f"Bearer {self._key}"})
 
         def fetch() -> Any:
             with urlopen(request, timeout=_SECONDS) as response:
-                return json.loads(response.read(_MOST))
+                return json.loads(response.read(_MAX_ANSWER))
 
         try:
             return Wait(_SECONDS).until_done(fetch, self._root)
@@ -496,7 +496,7 @@ class OpenAIModel:
             {"stream": True, "stream_options": {"include_usage": True}} if self._stream or listener() is not None else {}
         )
         body |= {
-            "messages": [{"role": message["role"], "content": _whole(message["content"])} for message in messages],
+            "messages": [{"role": message["role"], "content": _sendable(message["content"])} for message in messages],
             "temperature": float(request.temperature),
         }
         limits = [limit for limit in (self._most, request.max_tokens) if limit is not None]
@@ -512,12 +512,12 @@ class OpenAIModel:
         if request.stop and "stop" in self.accepts:
             body["stop"] = list(request.stop)
         wait = Wait(self._timeout if request.timeout is None else request.timeout)
-        return wait.until_done(lambda: self._all(body, request.n, request.seed, wait), self._who)
+        return wait.until_done(lambda: self._all(body, request.n, request.seed, wait), self._model_name)
 
     # -- one call ----------------------------------------------------------------------------------
 
     @property
-    def _who(self) -> str:
+    def _model_name(self) -> str:
         return f"{self.model} at {self.place}"
 
     def _all(self, body: dict[str, Any], n: int, seed: int | None, wait: Wait) -> Completions:
@@ -531,7 +531,7 @@ class OpenAIModel:
             if n - len(items) > 1:
                 request["n"] = n - len(items)
             try:
-                result = self._one(request, wait, len(items))
+                result = self._complete(request, wait, len(items))
             except ModelError as error:
                 if not items:
                     raise
@@ -546,14 +546,14 @@ class OpenAIModel:
             requests, model = requests + result.requests, result.model or model
         return Completions(tuple(items[:n]), usage or Usage(), model, requests)
 
-    def _one(self, body: dict[str, Any], wait: Wait, first: int) -> Completions:
+    def _complete(self, body: dict[str, Any], wait: Wait, first: int) -> Completions:
         """Return the completions of a request, with retries. `first` is the number of the first completion."""
         tries, attempts, pause = 0, 0, _FIRST
         while True:
-            fitting = self._fitting(body)
+            fitting = self._accepted(body)
             attempts += 1
             try:
-                return completions(*self._sent(fitting, wait, first), attempts)
+                return completions(*self._send(fitting, wait, first), attempts)
             except BrokenReplyError as error:
                 problem, hint, after = self._clean(str(error)), None, None
             except self._openai.APIStatusError as error:
@@ -574,17 +574,17 @@ class OpenAIModel:
                     raise
                 problem, hint, after = self._clean(f"the reply was cut: {type(error).__name__} {error}"), None, None
             if wait.over():
-                raise wait.late(self._who)
+                raise wait.late(self._model_name)
             left = wait.left()
             pause = max(pause, after or 0.0)
             if tries >= self._retries or (left is not None and pause >= left):
                 repeated = f", asked {attempts} times" if attempts > 1 else ""
-                raise ModelError(f"{self._who} gave no completion{repeated}: {problem}", hint=hint)
-            _log.info("%s is asked again in %.2f s: %s", self._who, pause, problem)
+                raise ModelError(f"{self._model_name} gave no completion{repeated}: {problem}", hint=hint)
+            _log.info("%s is asked again in %.2f s: %s", self._model_name, pause, problem)
             wait.sleep(pause)
             tries, pause = tries + 1, min(pause * 2, _LONGEST)
 
-    def _sent(self, body: dict[str, Any], wait: Wait, first: int) -> tuple[bytes, bool]:
+    def _send(self, body: dict[str, Any], wait: Wait, first: int) -> tuple[bytes, bool]:
         """Send a request and return the body of the reply, and whether it is a stream.
 
         Raises the library's errors and `BrokenReplyError`.
@@ -605,15 +605,15 @@ class OpenAIModel:
                 if reader is not None:
                     reader.read(part)
                 size += len(part)
-                if size > MOST_BYTES:
-                    raise BrokenReplyError(f"the reply has more than {MOST_BYTES >> 20} MiB")
+                if size > MAX_REPLY:
+                    raise BrokenReplyError(f"the reply has more than {MAX_REPLY >> 20} MiB")
                 if wait.over():
                     raise BrokenReplyError("the reply did not end in time")
             return b"".join(parts), streamed
 
     # -- refused parameters ------------------------------------------------------------------------
 
-    def _fitting(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _accepted(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a request without the parameters that the server refused."""
         result = dict(body)
         for name in self._refused & set(result):
@@ -628,7 +628,7 @@ class OpenAIModel:
             if name in self._refused:
                 return
             self._refused.add(name)
-        _log.warning("%s does not take %s, which is left out from now on: %s", self._who, name, why)
+        _log.warning("%s does not take %s, which is left out from now on: %s", self._model_name, name, why)
 
     def _clean(self, text: str) -> str:
         """Remove the key from a message, even if the server repeats only part of it."""
@@ -637,7 +637,7 @@ class OpenAIModel:
         return shortened(SECRET.sub("[key]", text), 500)
 
 
-def _whole(text: str) -> str:
+def _sendable(text: str) -> str:
     """Return a text that can be sent: unpaired surrogates, which UTF-8 cannot encode, are replaced."""
     try:
         text.encode()

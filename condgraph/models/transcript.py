@@ -54,7 +54,7 @@ class Recording(ModelAround):
         self.path = Path(path)
         self._lock = Lock()
         self._counts: dict[str, int] = {}
-        self._known = Replaying(path, model=model.name) if reuse and self.path.exists() else None
+        self._replay = Replaying(path, model=model.name) if reuse and self.path.exists() else None
 
     def __repr__(self) -> str:
         return f"Recording({self._model!r}, {str(self.path)!r})"
@@ -70,7 +70,7 @@ class Recording(ModelAround):
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Completions:
         """Return the model's completions, or raise its `ModelError`. Both are recorded."""
         request = canonical(ChatRequest(messages, **options))
-        if self._known is not None and (known := self._known.known(request)) is not None:
+        if self._replay is not None and (known := self._replay.known(request)) is not None:
             return known
         try:
             result = self._model.chat(messages, **options)
@@ -105,7 +105,7 @@ class Replaying:
         self.path = Path(path)
         self._lock = Lock()
         self._replies: dict[str, list[Mapping[str, Any]]] = {}
-        self._next: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._read(model)
 
@@ -145,8 +145,8 @@ class Replaying:
             replies = self._replies.get(key)
             if replies is None:
                 return None
-            index = self._next.get(key, 0)
-            self._next[key] = (index + 1) % len(replies)
+            index = self._positions.get(key, 0)
+            self._positions[key] = (index + 1) % len(replies)
         return _completions(replies[index])
 
     def _read(self, model: str | None) -> None:

@@ -32,9 +32,9 @@ _TEXTS: Final = "long"
 _UNREAD: Final = ([False, []], [False, []])
 #: The largest number of statements that decide how the values of a key are read (`engine.schema.ShownKey`). Each change may add
 #: one; beyond this number they are determined anew from the whole graph.
-_MOST_SHOWN: Final = 50
+_MAX_SHOWN: Final = 50
 #: The parts of a stored schema that are needed here; an earlier release lacks some.
-_NEEDED: Final = frozenset(
+_REQUIRED: Final = frozenset(
     ("relations", "attributes", "qualifiers", "sources", "on", "predicates", "temporal", "raw", "several", "shown", "sizes",
      "degrees", "hubs", "classes", "ends", "rows")
 )  # fmt: skip
@@ -52,7 +52,7 @@ class GraphSummary:
     @property
     def adjustable(self) -> bool:
         """Whether the summary has all parts that `after` adjusts."""
-        return "note" not in self.survey and self.schema.keys() >= _NEEDED and "inexact" in self.counts
+        return "note" not in self.survey and self.schema.keys() >= _REQUIRED and "inexact" in self.counts
 
     def statements(self, predicate: str) -> tuple[int, int]:
         """Return the numbers of relations and attributes of a predicate."""
@@ -89,7 +89,7 @@ class _Changes:
     """The differences of a part of a graph before and after a change."""
 
     def __init__(self, stated: GraphSummary, before: Snapshot, after: Snapshot) -> None:
-        self._stated, self._after = stated, after
+        self._stated, self._changed = stated, after
         self._surveys = survey(before), survey(after)
         self._schemas = described(before), described(after)
 
@@ -98,7 +98,7 @@ class _Changes:
     def survey(self, totals: dict[str, int]) -> Survey:
         """Return the survey of the graph after the change."""
         old, (before, after) = self._stated.survey, self._surveys
-        kinds, numbers = self._kinds()
+        kinds, numbers = self._changed_kinds()
         predicates = {row[0]: row for row in old["predicates"]}
         ends = {side: dict(_by_predicate(old, side)) for side in ("subjects", "objects")}
         parts = [({row[0]: row for row in part_survey["predicates"]}, part_survey) for part_survey in (before, after)]
@@ -133,7 +133,7 @@ class _Changes:
             **{side: _ends(rows_in_order, ends[side], numbers) for side in ends},
         }
 
-    def _kinds(self) -> tuple[list[list[Any]], dict[KindKey, int]]:
+    def _changed_kinds(self) -> tuple[list[list[Any]], dict[KindKey, int]]:
         """Return all kinds, and the number of each. A change may add a source, and change the number of entities in
         no concept.
         """
@@ -163,10 +163,10 @@ class _Changes:
         source_numbers = {name: number for number, name in enumerate(result["sources"])}
         result["predicates"] = {row[0]: sorted(source_numbers[name] for name, _ in row[5]) for row in now["predicates"]}
         for part in ("attributes", "qualifiers"):
-            result[part] = _counted(old[part], before[part], after[part])
+            result[part] = _summed(old[part], before[part], after[part])
         owners_by_key = {}
         for key in sorted(old["on"].keys() | after["on"].keys()):
-            owners = _counted(*(schema["on"].get(key, {}) for schema in (old, before, after)))
+            owners = _summed(*(schema["on"].get(key, {}) for schema in (old, before, after)))
             if owners:
                 owners_by_key[key] = owners
         result["on"] = owners_by_key
@@ -214,7 +214,7 @@ class _Changes:
         """Whether the change removed the first statement that decides how values are read, or there are too many such
         statements.
         """
-        return any(len(places or ()) > _MOST_SHOWN or (depends and places is None) for *_, depends, places in self._readings())
+        return any(len(places or ()) > _MAX_SHOWN or (depends and places is None) for *_, depends, places in self._readings())
 
     def _shown(self, names: dict[str, Any]) -> Shown:
         """Return how the values of keys are read, with the known statements that decide it."""
@@ -347,7 +347,7 @@ def _examples(known: list[Any], before: list[Any], after: list[Any], count: int)
     return (result + new_examples)[: min(EXAMPLES, count)]
 
 
-def _counted(*parts: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
+def _summed(*parts: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
     """Return the types and units of values by name, with the differences added. `parts` are those of the graph, and
     of the part before and after.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 #: The maximum length of the lists of kinds, types, keys and sources of one predicate.
-MOST_PARTS: Final = 12
+MAX_PARTS: Final = 12
 #: The sort of a kind of subjects or objects: the members of a concept, rows of a table in no concept, concepts themselves, or
 #: entities in no concept.
 KindSort = Literal["concept", "table", "concepts", "entities"]
@@ -173,10 +173,10 @@ class Overview:
 
 
 #: The length in characters above which names are cut.
-LONGEST: Final = 60
+MAX_NAME: Final = 60
 
 
-def cut(text: str, most: int = LONGEST) -> str:
+def cut(text: str, most: int = MAX_NAME) -> str:
     """Return a text with at most `most` characters, ending in an ellipsis if it was longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -199,7 +199,7 @@ def unmarked(text: str) -> str:
     return _MARKS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def quoted(name: str, most: int = LONGEST) -> str:
+def quoted(name: str, most: int = MAX_NAME) -> str:
     r"""Return a name as a JSON string of one line, cut. Unprintable characters (control characters, line ends, marks
     of the writing direction) and control tokens of language models are escaped.
 
@@ -222,7 +222,7 @@ def plain(name: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
-def kind_words(kind: KindCount, longest: int = LONGEST) -> str:
+def kind_words(kind: KindCount, longest: int = MAX_NAME) -> str:
     """Return a kind as text, with its name quoted and cut to `longest` characters."""
     if kind.sort == "concept":
         return quoted(kind.name, longest)
@@ -269,12 +269,12 @@ def listed_words(parts: list[str], more: int) -> str:
 
 
 #: The default maximum number of rows of a section.
-MOST_ROWS: Final = 20
+MAX_ROWS: Final = 20
 #: A heading, columns, rows, and the number of further rows.
 Section = tuple[str, tuple[str, ...], list[tuple[str, ...]], int]
 
 
-def sections(schema: Overview, most: int = MOST_ROWS) -> list[Section]:
+def sections(schema: Overview, most: int = MAX_ROWS) -> list[Section]:
     """Return the sections that have rows: sources, concepts, predicates, units; each with at most `most` rows (0:
     all).
     """
@@ -347,9 +347,9 @@ def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
     totals = {name: len(getattr(schema, name)) for name in _ORDER}
     if sum(totals.values()) <= tokens:
         complete = {name: [_FORMS[name][0](item) for item in getattr(schema, name)] for name in _ORDER}
-        if counted(text := _joined(head, complete, totals)) <= tokens:
+        if counted(text := _sections(head, complete, totals)) <= tokens:
             return text
-    remaining = tokens - counted(head + "\n") - counted(_joined("", lines, totals))
+    remaining = tokens - counted(head + "\n") - counted(_sections("", lines, totals))
     for name, share in _SHARES.items():
         remaining -= _fill(lines[name], schema, name, min(int(tokens * share), remaining), counted)
     _fill(lines["predicates"], schema, "predicates", remaining, counted)
@@ -357,7 +357,7 @@ def within_budget(schema: Overview, tokens: Any, count: Any = None) -> str:
     droppable = ("units", "sources", "concepts", "predicates")
     while True:
         check()
-        text = _joined(head, lines, totals)
+        text = _sections(head, lines, totals)
         over = counted(text) - tokens
         if over <= 0:
             return text
@@ -393,7 +393,7 @@ def _fill(lines: list[str], schema: Overview, name: str, budget: int, counted: C
     return used if lines else 0
 
 
-def _joined(head: str, lines: dict[str, list[str]], totals: dict[str, int]) -> str:
+def _sections(head: str, lines: dict[str, list[str]], totals: dict[str, int]) -> str:
     parts = [head]
     for name in _ORDER:
         if lines[name]:
@@ -426,7 +426,7 @@ def _short(predicate: PredicateSchema) -> str:
     return f"- {quoted(predicate.name)} {predicate.statements:,}: {kinds_words(predicate.subjects, 1)} → {to_words(predicate, 1)}"
 
 
-def _bare(predicate: PredicateSchema) -> str:
+def _short_line(predicate: PredicateSchema) -> str:
     return f"- {quoted(predicate.name)} {predicate.statements:,}"
 
 
@@ -445,12 +445,12 @@ _TITLES: Final = {
 _FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
     "sources": (lambda item: f"- {quoted(item.name)} {item.statements:,}{f', {item.rows:,} rows' if item.rows else ''}",),
     "concepts": (_concept_text, lambda item: f"- {quoted(item.name)} {item.members:,}"),
-    "predicates": (_long, _middle, _short, _bare),
+    "predicates": (_long, _middle, _short, _short_line),
     "units": (lambda item: f"- {quoted(item.unit)} {item.values:,}",),
 }
 
 
-def end_words(predicate: PredicateSchema, end: Literal["subject", "object"], *, longest: int = LONGEST) -> str:
+def end_words(predicate: PredicateSchema, end: Literal["subject", "object"], *, longest: int = MAX_NAME) -> str:
     """Return one end of a predicate as text, without counts: its most frequent kind (with its name cut to `longest`
     characters), and the most frequent type of its values with the unit.
     """
@@ -461,7 +461,7 @@ def end_words(predicate: PredicateSchema, end: Literal["subject", "object"], *, 
     return ", ".join(words) or "nothing"
 
 
-def ends_line(predicate: PredicateSchema, *, longest: int = LONGEST) -> str:
+def ends_line(predicate: PredicateSchema, *, longest: int = MAX_NAME) -> str:
     """Return a predicate as one line: its name and its two ends."""
     ends = [end_words(predicate, end, longest=longest) for end in ("subject", "object")]
     return f"- {quoted(predicate.name)}: {' → '.join(ends)}"
@@ -480,21 +480,21 @@ def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = 
 
 
 #: The length in characters above which names are cut, and the words for types of values.
-_LONGEST_IN_CYPHER: Final = 200
+_MAX_CYPHER_NAME: Final = 200
 _CYPHER_TYPES: Final = {"text": "text", "quantity": "number", "time": "time", "entity": "node", "unknown": "unknown"}
 #: The largest share of nodes without a label at the end of a relationship for which its pattern still has a label.
-_FEW_BARE: Final = 0.01
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_MAX_UNLABELLED: Final = 0.01
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def cypher_name(name: str, longest: int = _LONGEST_IN_CYPHER) -> str:
+def cypher_name(name: str, longest: int = _MAX_CYPHER_NAME) -> str:
     """Return a name for Cypher, cut to `longest` characters, in backticks if necessary. Characters that could end a
     line, and control tokens of language models, are escaped as in JSON.
 
     >>> print(cypher_name("height"), cypher_name("head of government"), cypher_name("a`b"), cypher_name("x\\ny"))
     height `head of government` `a``b` `x\\ny`
     """
-    if _PLAIN_NAME.fullmatch(name) and len(name) <= longest:
+    if _IDENTIFIER.fullmatch(name) and len(name) <= longest:
         return name
     text = cut(name, longest)
     text = "".join(c if c.isprintable() else quoted(c)[1:-1] for c in text)
@@ -523,7 +523,7 @@ def cypher_text(schema: Overview, most: int) -> str:
     return "\n".join(
         [
             f"// Labels{head}",
-            *_comments((f"{label} {_counted(count, 'node')}{above and f', also{above}'}" for label, count, above in labels), most),
+            *_comments((f"{label} {_count(count, 'node')}{above and f', also{above}'}" for label, count, above in labels), most),
             "// Relationships",
             *_comments((_relationship_line(predicate, tables) for predicate in schema.predicates if predicate.relations), most),
             "// Properties of nodes",
@@ -532,7 +532,7 @@ def cypher_text(schema: Overview, most: int) -> str:
     )
 
 
-def _counted(count: int, what: str) -> str:
+def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -566,7 +566,7 @@ def _relationship_line(predicate: PredicateSchema, tables: dict[str, str]) -> st
     start = _pattern_of(predicate.subjects, predicate.more.get("subjects", 0), tables)
     end = _pattern_of(predicate.objects, predicate.more.get("objects", 0), tables)
     kind = f"[:{cypher_name(predicate.name)}{_properties_of(predicate)}]"
-    return f"{start}-{kind}->{end} {_counted(predicate.relations, 'relationship')}"
+    return f"{start}-{kind}->{end} {_count(predicate.relations, 'relationship')}"
 
 
 def _properties_of(predicate: PredicateSchema) -> str:
@@ -592,7 +592,7 @@ def _property_line(predicate: PredicateSchema, tables: dict[str, str]) -> str:
         if value.type == "entity":
             continue
         span = f" from {safe(value.first)} to {safe(value.last)}" if value.first else ""
-        kinds.append(f"{_cypher_type(value)}, {_counted(value.count, 'value')}{span}")
+        kinds.append(f"{_cypher_type(value)}, {_count(value.count, 'value')}{span}")
     more = predicate.more.get("values", 0)
     return f"{node}.{cypher_name(predicate.name)}: {'; '.join([*kinds, *([f'{more:,} more types'] if more else [])])}"
 
@@ -677,14 +677,14 @@ def describe(survey: Survey, *, source: str | None = None, concept: str | None =
     narrowed = any(name is not None for name in (source, concept, predicate))
     selected, in_selection = np.ones(len(predicates), bool), np.zeros(len(kinds), bool)
     if source is not None:
-        _known("source", source, [item[0] for item in survey["sources"]])
+        _check_known("source", source, [item[0] for item in survey["sources"]])
         selected &= [any(name == source for name, _ in item[5]) for item in predicates]
     if concept is not None:
-        _known("concept", concept, [kind[1] for kind in kinds if kind[0] == "concept"])
-        in_selection[list(_below(kinds, concept))] = True
+        _check_known("concept", concept, [kind[1] for kind in kinds if kind[0] == "concept"])
+        in_selection[list(_subconcepts(kinds, concept))] = True
         selected &= _any(ends[0], in_selection) | _any(ends[1], in_selection)
     if predicate is not None:
-        _known("predicate", predicate, [item[0] for item in predicates], _keyed(survey, predicate))
+        _check_known("predicate", predicate, [item[0] for item in predicates], _keyed(survey, predicate))
         selected &= [item[0] == predicate for item in predicates]
     places = np.flatnonzero(selected).tolist()
     for side in ends if narrowed else ():
@@ -731,7 +731,7 @@ def _day(second: int) -> str:
     return bound_text(second // DAY_SECONDS * DAY_SECONDS) or ""
 
 
-def _known(kind: str, name: Any, names: Sequence[str], hint: str | None = None) -> None:
+def _check_known(kind: str, name: Any, names: Sequence[str], hint: str | None = None) -> None:
     if not isinstance(name, str):
         raise OptionError(f"{kind} is the name of a {kind}, not {name!r}")
     if name not in names:
@@ -744,7 +744,7 @@ def _keyed(survey: Survey, name: Any) -> str | None:
     return f"it is a key of qualifiers, of {', '.join(map(repr, owners[:3]))}" if owners else None
 
 
-def _below(kinds: list[Any], name: str) -> set[int]:
+def _subconcepts(kinds: list[Any], name: str) -> set[int]:
     """Return the concepts with a name, and all concepts below them."""
     inside = {number for number, kind in enumerate(kinds) if kind[0] == "concept" and kind[1] == name}
     below: dict[int, list[int]] = {}
@@ -767,23 +767,23 @@ def predicate_schema(survey: Survey, place: int) -> PredicateSchema:
     """Return a predicate of a survey as a record, given its position there."""
     name, relations, attributes, values, qualifiers, sources, examples = survey["predicates"][place]
     parts: dict[str, tuple[Any, ...]] = {
-        "values": tuple(map(_value, values[:MOST_PARTS])),
+        "values": tuple(map(_value, values[:MAX_PARTS])),
         "qualifiers": tuple(
             QualifierKey(key, sum(value[2] for value in values_of_key), tuple(map(_value, values_of_key)))
-            for key, values_of_key in qualifiers[:MOST_PARTS]
+            for key, values_of_key in qualifiers[:MAX_PARTS]
         ),
-        "sources": tuple(SourceCount(*source) for source in sources[:MOST_PARTS]),
+        "sources": tuple(SourceCount(*source) for source in sources[:MAX_PARTS]),
     }
     kinds = survey["kinds"]
     sizes = {"values": len(values), "qualifiers": len(qualifiers), "sources": len(sources)}
     for end in ("subjects", "objects"):
         side: Ends = survey[end]
         low, high = side.starts[place : place + 2].tolist()
-        first = slice(low, min(low + MOST_PARTS, high))
+        first = slice(low, min(low + MAX_PARTS, high))
         counted = zip(side.kinds[first].tolist(), side.counts[first].tolist(), strict=True)
         parts[end] = tuple(KindCount(kinds[kind][0], kinds[kind][1], count) for kind, count in counted)
         sizes[end] = high - low
-    more = {part: sizes[part] - MOST_PARTS for part in sorted(sizes) if sizes[part] > MOST_PARTS}
+    more = {part: sizes[part] - MAX_PARTS for part in sorted(sizes) if sizes[part] > MAX_PARTS}
     shown_examples = tuple(Example(*example) for example in examples)
     return PredicateSchema(name, relations + attributes, relations, attributes, **parts, examples=shown_examples, more=more)
 
@@ -847,7 +847,7 @@ class Wording:
     #: The text between two arrows.
     between = "something"
 
-    def short(self, predicate: PredicateSchema, *, longest: int = LONGEST) -> str:
+    def short(self, predicate: PredicateSchema, *, longest: int = MAX_NAME) -> str:
         """Return a predicate with its ends as one line. Names of kinds have at most `longest` characters."""
         return ends_line(predicate, longest=longest)
 
@@ -892,7 +892,7 @@ class CypherWording(Wording):
         """Return a relationship, from left to right or from right to left."""
         return f"-[:{cypher_name(name)}]->" if forward else f"<-[:{cypher_name(name)}]-"
 
-    def short(self, predicate: PredicateSchema, *, longest: int = LONGEST) -> str:
+    def short(self, predicate: PredicateSchema, *, longest: int = MAX_NAME) -> str:
         """Return a relationship or property with the most frequent labels of its ends."""
         return self._pattern(predicate, kinds=1, longest=longest)
 
@@ -905,7 +905,7 @@ class CypherWording(Wording):
             text += f", e.g. {examples_words(predicate, 2 - length)}"
         return text
 
-    def _pattern(self, predicate: PredicateSchema, *, kinds: int, longest: int = LONGEST, typed: bool = False) -> str:
+    def _pattern(self, predicate: PredicateSchema, *, kinds: int, longest: int = MAX_NAME, typed: bool = False) -> str:
         """Return the relationship, the property, or both; if `typed`, with the types of the relationship's own
         properties.
         """
@@ -923,13 +923,13 @@ class CypherWording(Wording):
         return f"- {'; '.join(parts)}"
 
 
-def _node(value: PredicateSchema | None, end: str, most: int = 3, longest: int = LONGEST) -> str:
+def _node(value: PredicateSchema | None, end: str, most: int = 3, longest: int = MAX_NAME) -> str:
     """Return a node at an end of a predicate with its possible labels. It has no label if more than a few nodes there
     have none, since a program with the label would miss these.
     """
     kinds: Sequence[KindCount] = () if value is None else getattr(value, end)
     unlabelled = sum(kind.statements for kind in kinds if not kind.name)
-    if value is None or unlabelled > _FEW_BARE * sum(kind.statements for kind in kinds):
+    if value is None or unlabelled > _MAX_UNLABELLED * sum(kind.statements for kind in kinds):
         return "()"
     # The label of a table is the last part of its name.
     names = [kind.name if kind.sort == "concept" else kind.name.rpartition("/")[2] for kind in kinds if kind.name]

@@ -48,16 +48,16 @@ Counts = NDArray[np.int64]
 
 #: The maximum number of examples of a predicate and of a concept, and their maximum length in characters.
 EXAMPLES: Final = 3
-LONGEST_EXAMPLE: Final = 120
+MAX_EXAMPLE: Final = 120
 #: The number of distinct pairs after which partial counts are added up.
-_WHOLE: Final = 1_000_000
+_MAX_PARTIAL: Final = 1_000_000
 #: The version of the stored form, increased when its meaning changes.
 VERSION: Final = 1
 #: The number of relations whose labels are counted at once.
-_PIECE: Final = 1 << 18
-_PARTS: Final = ("counts", "sources", "kinds", "predicates")
+_CHUNK: Final = 1 << 18
+_SECTIONS: Final = ("counts", "sources", "kinds", "predicates")
 _ENDS: Final = ("subjects", "objects")
-_COUNTS: Final = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
+_COUNT_NAMES: Final = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
 
 
 class Ends(NamedTuple):
@@ -76,7 +76,7 @@ def survey(snapshot: Snapshot) -> Survey:
     """Return the survey of a snapshot, which is cached with it."""
     result: Survey | None = snapshot.schema.kept.get("survey")
     if result is None:
-        result = snapshot.schema.kept["survey"] = _made(snapshot)
+        result = snapshot.schema.kept["survey"] = _build(snapshot)
     return result
 
 
@@ -87,13 +87,13 @@ def patterns(snapshot: Snapshot) -> dict[tuple[str, str, str], int]:
     A label is a concept or the last part of a table's name. An entity with two labels counts for both, one without a
     label not at all.
     """
-    kinds = _Kinds(snapshot)
+    kinds = _EntityKinds(snapshot)
     all_kinds = kinds.listed()
     subjects, objects = snapshot.relation_subject, snapshot.relation_object
     predicates = snapshot.predicates(np.arange(snapshot.relations, dtype=np.int32))
     result: dict[tuple[str, str, str], int] = {}
-    for low in range(0, snapshot.relations, _PIECE):
-        high = min(low + _PIECE, snapshot.relations)
+    for low in range(0, snapshot.relations, _CHUNK):
+        high = min(low + _CHUNK, snapshot.relations)
         numbers = np.arange(low, high)
         numbers, subject_kinds = kinds.expanded(numbers, subjects[numbers])
         positions, object_kinds = kinds.expanded(np.arange(len(numbers)), objects[numbers])
@@ -141,19 +141,19 @@ def unpacked(text: str, content: str) -> Survey | None:
     try:
         record = json.loads(zlib.decompress(base64.b64decode(data, validate=True)))
         ends = {name: Ends(*(np.array(part, np.int64) for part in record[name])) for name in _ENDS}
-        return {name: record[name] for name in _PARTS} | ends
+        return {name: record[name] for name in _SECTIONS} | ends
     except (zlib.error, KeyError, TypeError) as error:
         raise ValueError(f"it is no survey: {error}") from None
 
 
-def _made(snapshot: Snapshot) -> Survey:
+def _build(snapshot: Snapshot) -> Survey:
     get = snapshot.arrays.get
     numbers = np.arange(snapshot.predicate_count)
     relations, attributes = np.diff(get("rel.offsets")), np.diff(get("att.offsets"))
     predicates = scratch(snapshot.statements, np.int32)
     for part in slices(len(predicates)):
         predicates[part] = snapshot.predicates(np.arange(part.start, part.stop, dtype=np.int32))
-    kinds = _Kinds(snapshot)
+    kinds = _EntityKinds(snapshot)
     of_subjects = kinds.tally([snapshot.relation_subject, snapshot.attribute_subject], predicates, len(numbers))
     of_objects = kinds.tally([snapshot.relation_object], predicates, len(numbers))
     check()
@@ -178,7 +178,7 @@ def _made(snapshot: Snapshot) -> Survey:
         name: Ends(np.append(ends.starts[used], ends.starts[-1:]), ends.kinds, ends.counts)
         for name, ends in (("subjects", of_subjects), ("objects", of_objects))
     }
-    counts = {name: int(snapshot.counts.get(name, 0)) for name in _COUNTS}
+    counts = {name: int(snapshot.counts.get(name, 0)) for name in _COUNT_NAMES}
     return {"counts": counts, "sources": sources, "kinds": kinds.listed(), "predicates": described, **ends}
 
 
@@ -191,7 +191,7 @@ def _added(keys: Counts, counts: Counts, further: list[tuple[Counts, Counts]]) -
     return result, total
 
 
-class _Kinds:
+class _EntityKinds:
     """The kinds of every entity, as one or more numbers for each."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -239,7 +239,7 @@ class _Kinds:
                     predicates[first + part.start : first + part.stop].astype(np.int64), entities[part]
                 )
                 partial_counts.append(np.unique(owners_of_part * self._count + codes, return_counts=True))
-                if sum(len(part_keys) for part_keys, _ in partial_counts) > max(len(keys), _WHOLE):
+                if sum(len(part_keys) for part_keys, _ in partial_counts) > max(len(keys), _MAX_PARTIAL):
                     keys, counts = _added(keys, counts, partial_counts)
                     partial_counts = []
             first += len(entities)
@@ -418,7 +418,7 @@ def _spread(low: int, high: int) -> NDArray[np.int64]:
 
 def cut(text: str) -> str:
     """Shorten an example."""
-    return text if len(text) <= LONGEST_EXAMPLE else text[: LONGEST_EXAMPLE - 1] + "…"
+    return text if len(text) <= MAX_EXAMPLE else text[: MAX_EXAMPLE - 1] + "…"
 
 
 # -- graphs on a server without a survey -------------------------------------------------------------

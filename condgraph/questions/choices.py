@@ -80,7 +80,7 @@ def _same_number(answer: str, predicted: str) -> bool:
 #: yes and no).
 CHOICES: Final = 10
 UNKNOWN_CHOICE: Final = "unknown"
-_DRAWS: Final = 60
+_MAX_DRAWS: Final = 60
 #: The most other predicates whose values are used, and the most values of each.
 _LENDERS: Final = 12
 _LENT: Final = 10
@@ -128,21 +128,21 @@ def _why(ask: Ask, facts: Facts) -> str:
 
 def _siblings(ask: Ask, answer: str, value: object, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:
     if ask.kind == "Count":
-        yield from _counts(int(answer), pick)
+        yield from _near_counts(int(answer), pick)
     elif ask.kind == "Relation":
         yield from _relations(ask, facts, runner, pick)
     elif ask.kind == "QueryAttribute":
         yield from _values(ask, facts, runner, pick)
-        yield from _near(value, facts, pick)
+        yield from _near_values(value, facts, pick)
     elif ask.kind.startswith("Qualifier"):
         yield from _qualifiers(ask, facts, pick)
-        yield from _like(ask.qkey, answer, facts, pick)
-        yield from _near(value, facts, pick)
+        yield from _like_entities(ask.qkey, answer, facts, pick)
+        yield from _near_values(value, facts, pick)
     else:
         yield from _entities(ask, facts, runner, pick)
 
 
-def _counts(count: int, pick: random.Random) -> Iterator[str]:
+def _near_counts(count: int, pick: random.Random) -> Iterator[str]:
     spread = max(6, count // 5)
     low = max(0, count - spread)
     near = [number for number in range(low, max(count + spread, low + CHOICES - 1) + 1) if number != count]
@@ -167,14 +167,14 @@ def _values(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iter
     snapshot, number = facts.snapshot, facts.snapshot.predicate(ask.key)
     base, (low, high) = snapshot.relations, snapshot.attribute_offsets[number : number + 2]
     own_concepts = {concept for candidate in runner.numbers(ask.first)[:1].tolist() for concept in facts.concepts(candidate)}
-    sample = [base + at for at in pick.sample(range(low, high), min(_DRAWS // 2, high - low))]
+    sample = [base + at for at in pick.sample(range(low, high), min(_MAX_DRAWS // 2, high - low))]
     similar = (
         [candidate for candidate in sample if not own_concepts.isdisjoint(facts.concepts(facts.subject(candidate)))]
         if own_concepts
         else []
     )
     if len(similar) < CHOICES:
-        similar += facts.alike.values(number, pick, _DRAWS)
+        similar += facts.alike.values(number, pick, _MAX_DRAWS)
     kind = type(ask.value)
     # A metre among kilograms would be recognisably wrong.
     unit = ask.value.unit if isinstance(ask.value, Quantity) else None
@@ -193,16 +193,16 @@ def _qualifiers(ask: Ask, facts: Facts, pick: random.Random) -> Iterator[str]:
     relation = ask.kind == "QualifierRelational"
     offsets, base = (snapshot.relation_offsets, 0) if relation else (snapshot.attribute_offsets, snapshot.relations)
     low, high = offsets[number], offsets[number + 1]
-    for at in pick.sample(range(low, high), min(_DRAWS, high - low)):
+    for at in pick.sample(range(low, high), min(_MAX_DRAWS, high - low)):
         for key, value in facts.qualifiers(base + at):
             if key == ask.qkey:
                 yield text_of(value)
     # Then distinct values of any statement with that qualifier.
-    for value in facts.alike.qualifiers(snapshot.predicate(ask.qkey), pick, _DRAWS):
+    for value in facts.alike.qualifiers(snapshot.predicate(ask.qkey), pick, _MAX_DRAWS):
         yield text_of(value)
 
 
-def _like(qkey: str, answer: str, facts: Facts, pick: random.Random) -> Iterator[str]:
+def _like_entities(qkey: str, answer: str, facts: Facts, pick: random.Random) -> Iterator[str]:
     """Yield names of entities if the answer is one: the objects of a relation with the name of the qualifier, and
     entities that share a concept with the answer.
     """
@@ -210,15 +210,15 @@ def _like(qkey: str, answer: str, facts: Facts, pick: random.Random) -> Iterator
     number = snapshot.predicate(qkey)
     low, high = snapshot.relation_offsets[number : number + 2]
     for number in snapshot.named(answer)[:1].tolist():
-        for statement in pick.sample(range(low, high), min(_DRAWS, high - low)):
-            yield from _named(facts, facts.target(statement))
+        for statement in pick.sample(range(low, high), min(_MAX_DRAWS, high - low)):
+            yield from _entity_name(facts, facts.target(statement))
         for concept in facts.concepts(number):
             members = snapshot.members(snapshot.concepts_named(concept))
-            for _ in range(_DRAWS if len(members) > 1 else 0):
-                yield from _named(facts, int(members[pick.randrange(len(members))]))
+            for _ in range(_MAX_DRAWS if len(members) > 1 else 0):
+                yield from _entity_name(facts, int(members[pick.randrange(len(members))]))
 
 
-def _near(value: object, facts: Facts, pick: random.Random) -> Iterator[str]:
+def _near_values(value: object, facts: Facts, pick: random.Random) -> Iterator[str]:
     """Yield near numbers of the same unit, or near times of the same precision, of any attribute."""
     if not isinstance(value, Quantity | Time):
         return
@@ -248,36 +248,36 @@ def _entities(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> It
             yield from map(snapshot.name, runner.numbers(described)[:1].tolist())
     if ask.kind == "SelectAmong":
         compared = runner.numbers(ask.first)
-        for _ in range(min(_DRAWS, 2 * len(compared))):
-            yield from _named(facts, int(compared[pick.randrange(len(compared))]))
+        for _ in range(min(_MAX_DRAWS, 2 * len(compared))):
+            yield from _entity_name(facts, int(compared[pick.randrange(len(compared))]))
     if ask.kind.startswith("Select"):
         # Other entities with the compared attribute.
         number = snapshot.predicate(ask.key)
         low, high = snapshot.attribute_offsets[number], snapshot.attribute_offsets[number + 1]
-        for _ in range(_DRAWS):
-            yield from _named(facts, facts.subject(snapshot.relations + pick.randrange(low, high)))
+        for _ in range(_MAX_DRAWS):
+            yield from _entity_name(facts, facts.subject(snapshot.relations + pick.randrange(low, high)))
     for condition in ask.first.conditions:
         number = snapshot.predicate(condition.key if isinstance(condition, Literal) else condition.predicate)
         relation = isinstance(condition, RelationCondition)
         offsets = snapshot.relation_offsets if relation else snapshot.attribute_offsets
-        for _ in range(_DRAWS // 2):
+        for _ in range(_MAX_DRAWS // 2):
             statement = pick.randrange(offsets[number], offsets[number + 1]) + (0 if relation else snapshot.relations)
             entity = facts.target(statement) if relation and not getattr(condition, "outward", True) else facts.subject(statement)
             if ask.first.concept is None or ask.first.concept in facts.concepts(entity):
-                yield from _named(facts, entity)
+                yield from _entity_name(facts, entity)
     if ask.first.concept is not None:
         members = snapshot.members(snapshot.concepts_named(ask.first.concept))
-        for _ in range(_DRAWS if len(members) else 0):
-            yield from _named(facts, int(members[pick.randrange(len(members))]))
-    for _ in range(_DRAWS):
+        for _ in range(_MAX_DRAWS if len(members) else 0):
+            yield from _entity_name(facts, int(members[pick.randrange(len(members))]))
+    for _ in range(_MAX_DRAWS):
         # Then the subject of any fact.
         kinds = [kind for kind in FACT_KINDS if facts.has(kind)]
         drawn = facts.draw(pick, pick.choice(kinds))
         if drawn is not None:
-            yield from _named(facts, facts.subject(drawn))
+            yield from _entity_name(facts, facts.subject(drawn))
 
 
-def _named(facts: Facts, entity: int) -> Iterator[str]:
+def _entity_name(facts: Facts, entity: int) -> Iterator[str]:
     name = facts.snapshot.name(entity)
     if readable(name) and facts.is_entity(entity) and not facts.unnamed_row(entity):
         yield name

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 #: The most predicates in the cache, and the most distinct values of each.
-_KEPT: Final = 256
-_MOST: Final = 2_000
+_MAX_CACHED: Final = 256
+_MAX_DISTINCT: Final = 2_000
 
 
 class Group(NamedTuple):
@@ -52,7 +52,7 @@ class NearbyValues:
 
     def __init__(self, snapshot: Snapshot, cell: Callable[[Any], Cell | None]) -> None:
         self._snapshot, self._cell = snapshot, cell
-        self._kept: dict[tuple[str, int], NDArray[np.int64]] = {}
+        self._cache: dict[tuple[str, int], NDArray[np.int64]] = {}
 
     def values(self, predicate: int, pick: random.Random, most: int) -> list[int]:
         """Draw statements of an attribute with distinct values, from all its values."""
@@ -73,16 +73,16 @@ class NearbyValues:
 
     def _different(self, family: str, predicate: int, cells: NDArray[Any]) -> NDArray[np.int64]:
         """Return one cell for each distinct value of sorted cells."""
-        result = self._kept.get((family, predicate))
+        result = self._cache.get((family, predicate))
         if result is None:
             columns = [self._snapshot.arrays.get(f"{family}.{name}")[cells] for name in ("kind", "a", "ref", "unit")]
             new = np.ones(len(cells), bool)
             new[1:] = np.any([name[1:] != name[:-1] for name in columns], axis=0)
             result = cells[new]
-            result = result[:: max(1, len(result) // _MOST)].astype(np.int64)
-            if len(self._kept) >= _KEPT:
-                self._kept.clear()
-            self._kept[family, predicate] = result
+            result = result[:: max(1, len(result) // _MAX_DISTINCT)].astype(np.int64)
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            self._cache[family, predicate] = result
         return result
 
     def groups(self, value: Quantity | Time) -> list[Group]:
@@ -107,15 +107,15 @@ class NearbyValues:
 #: The kinds of facts.
 RELATION: Final = "relation"
 FACT_KINDS: Final = (RELATION, "text", "number", "time")
-_KIND_OF: Final = {Kind.TEXT: "text", Kind.QUANTITY: "number", Kind.TIME: "time"}
+_KIND_NAMES: Final = {Kind.TEXT: "text", Kind.QUANTITY: "number", Kind.TIME: "time"}
 #: The most values in the cache.
-_MOST_VALUES: Final = 4096
+_MAX_VALUES: Final = 4096
 #: The most attempts to draw one fact.
 _TRIES: Final = 24
 #: The names of the rows of a table without a key.
 _ROW_NAME: Final = re.compile(r".* row \d+").fullmatch
 #: The most characters of a name or text in a question.
-LONGEST: Final = 70
+MAX_LENGTH: Final = 70
 
 
 class _Runs(NamedTuple):
@@ -160,7 +160,7 @@ class Facts:
         self._units = arrays.view("att.unit")
         self._raw = arrays.view("att.raw") if len(arrays.get("att.raw")) else None
         #: For each predicate, whether a question can contain its name.
-        self._told = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
+        self._is_readable = [readable(snapshot.predicate_name(number)) for number in range(snapshot.counts["predicates"])]
         self._direct = self._memberships()
         self.alike = NearbyValues(self.snapshot, self.cell)
         self._values: dict[int, Cell | None] = {}
@@ -178,7 +178,7 @@ class Facts:
             runs = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
         else:
             starts = get("grp.start").tolist()
-            value_kinds = {int(item) for item, name in _KIND_OF.items() if name == kind}
+            value_kinds = {int(item) for item, name in _KIND_NAMES.items() if name == kind}
             kinds = get("grp.kind").tolist()
             runs = [(base + starts[i], base + starts[i + 1]) for i in range(len(kinds)) if kinds[i] in value_kinds]
         runs = [run for run in runs if run[0] < run[1] and self.told(run[0])]
@@ -234,11 +234,11 @@ class Facts:
     def kind(self, statement: int) -> str | None:
         """Return the kind of a fact; None for an unknown value."""
         base = self.snapshot.relations
-        return RELATION if statement < base else _KIND_OF.get(Kind(self._kind[statement - base]))
+        return RELATION if statement < base else _KIND_NAMES.get(Kind(self._kind[statement - base]))
 
     def told(self, statement: int) -> bool:
         """Whether a question can contain the name of a statement's predicate."""
-        return self._told[self.predicate(statement)]
+        return self._is_readable[self.predicate(statement)]
 
     def subject(self, statement: int) -> int:
         base = self.snapshot.relations
@@ -256,7 +256,7 @@ class Facts:
     def value(self, statement: int) -> Cell | None:
         """Return the value of an attribute in its form for conditions; None if no question can contain it."""
         if statement not in self._values:
-            if len(self._values) >= _MOST_VALUES:
+            if len(self._values) >= _MAX_VALUES:
                 self._values.clear()
             self._values[statement] = self.cell(self.snapshot.value("att", statement - self.snapshot.relations))
         return self._values[statement]
@@ -282,7 +282,7 @@ class Facts:
             return []
         qualifiers = []
         for at in range(self._owned[statement], min(self._owned[statement + 1], self._owned[statement] + 16)):
-            value = self.cell(self.snapshot.value("q", at)) if self._told[self._qkey[at]] else None
+            value = self.cell(self.snapshot.value("q", at)) if self._is_readable[self._qkey[at]] else None
             if value is not None:
                 qualifiers.append((self.snapshot.predicate_name(self._qkey[at]), value))
         return qualifiers
@@ -296,7 +296,7 @@ class Facts:
             return value if readable(value) else None
         if isinstance(value, Time) and value.precision in (Precision.YEAR, Precision.MONTH, Precision.DAY):
             return value
-        if isinstance(value, Quantity) and len(text_of(value)) <= LONGEST:
+        if isinstance(value, Quantity) and len(text_of(value)) <= MAX_LENGTH:
             return value
         return None
 
@@ -334,7 +334,7 @@ class Facts:
                 predicate = bisect_right(attributes, statement - base) - 1
                 end = base + attributes[predicate + 1]
             end_of_run = bisect_left(items, end, at, high)
-            if self._told[predicate]:
+            if self._is_readable[predicate]:
                 runs.append(Run(predicate, statement < base, items, at, end_of_run))
             at = end_of_run
         return runs
@@ -378,5 +378,5 @@ class Facts:
 @lru_cache(maxsize=8192)
 def readable(text: str) -> bool:
     """Whether a question can contain a text."""
-    is_plain = 0 < len(text) <= LONGEST and text.isprintable() and text == text.strip()
+    is_plain = 0 < len(text) <= MAX_LENGTH and text.isprintable() and text == text.strip()
     return is_plain and any(map(str.isalnum, text)) and "://" not in text

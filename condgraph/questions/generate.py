@@ -22,7 +22,7 @@ from condgraph.languages import registry
 from condgraph.questions import description
 from condgraph.questions.choices import CHOICES, UNKNOWN_CHOICE, choices, shuffled, wrong_of
 from condgraph.questions.description import asked
-from condgraph.questions.facts import FACT_KINDS, LONGEST, RELATION, Facts, readable
+from condgraph.questions.facts import FACT_KINDS, MAX_LENGTH, RELATION, Facts, readable
 from condgraph.questions.forms import forms, personal, turned
 from condgraph.questions.locate import Locator, Runner, around, is_code
 from condgraph.questions.record import Question, categories_of
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 
 #: The smallest and the largest share of a question's words that a paraphrase may change.
-LEAST_CHANGED: Final = 0.15
-MOST_CHANGED: Final = 0.9
+MIN_CHANGED: Final = 0.15
+MAX_CHANGED: Final = 0.9
 
 
 def paraphrased(question: Question, llm: Callable[[str], str], snapshot: Snapshot) -> Question:
@@ -54,7 +54,7 @@ def paraphrased(question: Question, llm: Callable[[str], str], snapshot: Snapsho
     method `program(text)` of `llm` is the reader of the round trip.
     """
     paraphrase = " ".join(str(llm(question.question)).split())
-    if not LEAST_CHANGED <= distance(question.question, paraphrase) <= MOST_CHANGED or not keeps_names(question, paraphrase):
+    if not MIN_CHANGED <= distance(question.question, paraphrase) <= MAX_CHANGED or not keeps_names(question, paraphrase):
         return question
     reader = getattr(llm, "program", None)
     if reader is not None and not _leads(reader(paraphrase), question.answer, snapshot):
@@ -108,7 +108,7 @@ def distance(text: str, other: str) -> float:
 KIND_SHARES: Final = {kind: 0.046 if kind == "SelectAmong" else (1 - 0.046) / 8 for kind in description.KINDS}
 HOP_SHARES: Final = {1: 0.263, 2: 0.25, 3: 0.25, 4: 0.19, 5: 0.047}
 #: The fewest hops of a kind.
-FEWEST: Final = {"SelectAmong": 2, "SelectBetween": 3, "Verify": 2, "QualifierLiteral": 2, "QualifierRelational": 2}
+MIN_HOPS: Final = {"SelectAmong": 2, "SelectBetween": 3, "Verify": 2, "QualifierLiteral": 2, "QualifierRelational": 2}
 _BITS: Final = 1 << 25
 T = TypeVar("T")
 
@@ -204,9 +204,9 @@ class SeenTexts:
 
 Triple = tuple[str, str, str]
 #: The most relations of a pattern, the most neighbours tried for each, and the most steps of the search.
-_MOST_TRIPLES = 5
-_MOST_TRIED = 2_000
-_MOST_STEPS = 20_000
+_MAX_TRIPLES = 5
+_MAX_TRIED = 2_000
+_MAX_STEPS = 20_000
 
 
 def pattern(ask: description.Ask, facts: Facts, runner: Runner) -> tuple[Triple, ...] | None:
@@ -216,9 +216,9 @@ def pattern(ask: description.Ask, facts: Facts, runner: Runner) -> tuple[Triple,
     if ask.kind != "QueryName":
         return None
     triples: list[Triple] = []
-    if not _triples(ask.first, triples, [0]) or len(triples) > _MOST_TRIPLES:
+    if not _triples(ask.first, triples, [0]) or len(triples) > _MAX_TRIPLES:
         return None
-    return tuple(triples) if _apart(ask.first, facts, int(runner.numbers(ask.first)[0])) else None
+    return tuple(triples) if _fits_distinctly(ask.first, facts, int(runner.numbers(ask.first)[0])) else None
 
 
 def _triples(described: description.Description, triples: list[Triple], count: list[int]) -> str | None:
@@ -238,9 +238,9 @@ def _triples(described: description.Description, triples: list[Triple], count: l
     return variable
 
 
-def _apart(described: description.Description, facts: Facts, entity: int) -> bool:
+def _fits_distinctly(described: description.Description, facts: Facts, entity: int) -> bool:
     """Whether an entity fits a description with different entities for all its parts."""
-    steps_left = [_MOST_STEPS]
+    steps_left = [_MAX_STEPS]
     return next(_assigned([(described, entity)], frozenset({entity}), facts, steps_left), None) is not None
 
 
@@ -261,7 +261,7 @@ def _assigned(
         left[0] -= 1
         if left[0] < 0:
             return
-        if neighbour not in taken and _named(condition.target, neighbour, facts):
+        if neighbour not in taken and _has_name(condition.target, neighbour, facts):
             yield from _assigned([*open_later, (condition.target, neighbour)], taken | {neighbour}, facts, left)
 
 
@@ -269,10 +269,10 @@ def _neighbours(entity: int, condition: description.RelationCondition, facts: Fa
     number = facts.snapshot.predicate(condition.predicate)
     statements = facts.of(entity, number, relation=True) if condition.outward else facts.onto(entity, number)
     end = facts.target if condition.outward else facts.subject
-    return list(dict.fromkeys(end(int(statement)) for statement in islice(statements, _MOST_TRIED)))
+    return list(dict.fromkeys(end(int(statement)) for statement in islice(statements, _MAX_TRIED)))
 
 
-def _named(target: description.Description, entity: int, facts: Facts) -> bool:
+def _has_name(target: description.Description, entity: int, facts: Facts) -> bool:
     return target.name is None or facts.snapshot.name(entity) == target.name
 
 
@@ -284,10 +284,10 @@ def _named(target: description.Description, entity: int, facts: Facts) -> bool:
 
 
 #: The number of subjects of a relation that are sampled for a noun, and the share that has to have it.
-_LOOKED: Final = 200
+_SAMPLE: Final = 200
 _MOSTLY: Final = 0.8
 #: The most entities in a count or a superlative.
-_MOST: Final = 2_000
+_MAX_ENTITIES: Final = 2_000
 _VALUES: Final = ("text", "number", "time")
 _SIZES: Final = ("number", "time")
 
@@ -298,13 +298,13 @@ class Asker:
     def __init__(self, facts: Facts, runner: Runner, pick: random.Random, qualified: float) -> None:
         self.facts, self.runner, self.pick, self.qualified = facts, runner, pick, qualified
         self.locator = Locator(facts, runner, pick, qualified)
-        self._ways: dict[str, Callable[[int], description.Ask | None]] = {
+        self._makers: dict[str, Callable[[int], description.Ask | None]] = {
             "QueryName": self._name,
             "Count": self._count,
             "QueryAttribute": self._attribute,
             "Relation": self._relation,
             "SelectAmong": self._among,
-            "SelectBetween": self._between,
+            "SelectBetween": self._comparison,
             "Verify": self._verify,
             "QualifierLiteral": self._qualifier_literal,
             "QualifierRelational": self._qualifier_relational,
@@ -327,7 +327,7 @@ class Asker:
 
     def ask(self, kind: str, hops: int) -> description.Ask | None:
         """Return a question of a kind with about `hops` hops; None if the sample did not lead to one."""
-        return self._ways[kind](hops)
+        return self._makers[kind](hops)
 
     # -- sampling ----------------------------------------------------------------------------------
 
@@ -364,9 +364,9 @@ class Asker:
         described = None if entity is None else self.locator.several(entity, hops)
         if described is None or not described.conditions:
             return None
-        return description.Ask("Count", described) if 2 <= len(self.runner.numbers(described)) <= _MOST else None
+        return description.Ask("Count", described) if 2 <= len(self.runner.numbers(described)) <= _MAX_ENTITIES else None
 
-    def _told(
+    def _described_value(
         self, statement: int, left: int
     ) -> tuple[description.Description, str, description.Cell, description.Restriction | None] | None:
         """Return the described subject of an attribute, the attribute, its value, and the qualifier that distinguishes
@@ -383,7 +383,7 @@ class Asker:
             qualifiers = facts.qualifiers(statement)
             if not qualifiers:
                 return None
-            restriction = description.Restriction(*_plain(self.pick.choice(qualifiers)))
+            restriction = description.Restriction(*_by_year(self.pick.choice(qualifiers)))
             left -= 1
         if is_code(key, value) and key.split("_")[-1].split(" ")[-1].casefold().endswith("id"):
             return None
@@ -392,7 +392,7 @@ class Asker:
 
     def _attribute(self, hops: int) -> description.Ask | None:
         statement = self._fact(_VALUES)
-        parts = None if statement is None else self._told(statement, hops - 1)
+        parts = None if statement is None else self._described_value(statement, hops - 1)
         if parts is None:
             return None
         described, key, value, restriction = parts
@@ -400,7 +400,7 @@ class Asker:
 
     def _verify(self, hops: int) -> description.Ask | None:
         statement = self._fact(_VALUES)
-        parts = None if statement is None else self._told(statement, hops - 2)
+        parts = None if statement is None else self._described_value(statement, hops - 2)
         if parts is None or statement is None:
             return None
         described, key, value, restriction = parts
@@ -416,7 +416,7 @@ class Asker:
             below, above = around(value.number)
             op = self.pick.choice("<>")
             compared_value = Quantity(below if (op == ">") == holds else above, value.unit)
-            if len(text_of(compared_value)) > LONGEST:
+            if len(text_of(compared_value)) > MAX_LENGTH:
                 return None
         elif isinstance(value, Time):
             year = year_of(value)
@@ -474,7 +474,7 @@ class Asker:
         if value is None or is_code(key, value):
             return None
         compared = self.locator.several(self.facts.subject(statement), hops - 2, frozenset({statement}))
-        if compared is None or not 3 <= len(self.runner.numbers(compared)) <= _MOST:
+        if compared is None or not 3 <= len(self.runner.numbers(compared)) <= _MAX_ENTITIES:
             return None
         ask = description.Ask("SelectAmong", compared, key=key, value=value, op=self.pick.choice(("largest", "smallest")))
         # A superlative needs three entities or more, and values with one unit.
@@ -482,7 +482,7 @@ class Asker:
         units = {self.facts.unit(int(statement)) for statements in statements_of for statement in statements}
         return ask if sum(map(bool, map(len, statements_of))) >= 3 and len(units) == 1 else None
 
-    def _between(self, hops: int) -> description.Ask | None:
+    def _comparison(self, hops: int) -> description.Ask | None:
         facts = self.facts
         statement = self._fact(_SIZES, False)
         if statement is None:
@@ -550,7 +550,7 @@ class Asker:
         return description.Ask("QualifierRelational", *pair, key=key, qkey=self.pick.choice(qualifiers)[0])
 
 
-def _plain(cell: tuple[str, description.Cell]) -> tuple[str, str, description.Cell]:
+def _by_year(cell: tuple[str, description.Cell]) -> tuple[str, str, description.Cell]:
     """Convert a qualifier for a condition: a date becomes its year, as people ask."""
     key, value = cell
     if isinstance(value, Time) and value.precision is not Precision.YEAR:
@@ -605,7 +605,7 @@ class Questions(Iterator[Question]):
         self._tables = TableAsker(self._facts, self._pick)
         self._exact = hops is not None
         shares, lengths = kind_shares(kinds, bool(self._tables.tables)), hop_shares(hops)
-        self._largest = max(lengths)
+        self._longest = max(lengths)
         shares = self._possible(shares, named=kinds is not None)
         self._kinds, self._hops = Quota(shares), Quota(lengths)
         self._alive = list(shares)
@@ -626,7 +626,7 @@ class Questions(Iterator[Question]):
     def __next__(self) -> Question:
         while self._made < self.wanted and self._alive:
             kind = self._kinds.lacking(self._alive)
-            question = self._one(kind)
+            question = self._make(kind)
             if question is None:
                 self._failed[kind] += 1
                 if self._failed[kind] >= _FAILURES:
@@ -650,7 +650,7 @@ class Questions(Iterator[Question]):
             noun, facts, snapshot = "", self._facts, self._snapshot
             number = snapshot.predicate(predicate)
             low, high = snapshot.relation_offsets[number : number + 2] if number >= 0 else (0, 0)
-            sample = range(low, high, max(1, (high - low) // _LOOKED))[:_LOOKED]
+            sample = range(low, high, max(1, (high - low) // _SAMPLE))[:_SAMPLE]
             kinds: Counter[str] = Counter()
             for statement in sample:
                 runs = facts.incoming(facts.subject(statement))
@@ -666,11 +666,11 @@ class Questions(Iterator[Question]):
 
     # -- quotas ------------------------------------------------------------------------------------
 
-    def _can(self, kind: str) -> bool:
+    def _can_ask(self, kind: str) -> bool:
         return self._asker.can(kind) if kind in description.KINDS else bool(self._tables.tables) and self._tables.can(kind)
 
     def _possible(self, shares: dict[str, float], *, named: bool) -> dict[str, float]:
-        possible = {kind: share for kind, share in shares.items() if self._can(kind) and FEWEST.get(kind, 1) <= self._largest}
+        possible = {kind: share for kind, share in shares.items() if self._can_ask(kind) and MIN_HOPS.get(kind, 1) <= self._longest}
         impossible = [kind for kind in shares if kind not in possible]
         if impossible and (named or not possible):
             self.warnings.append(f"the graph has no facts for questions of kind {', '.join(impossible)}, or they need more hops")
@@ -678,7 +678,7 @@ class Questions(Iterator[Question]):
         return {kind: share / total for kind, share in possible.items()}
 
     def _bucket(self, hops: int) -> int:
-        return hops if self._exact else min(hops, self._largest)
+        return hops if self._exact else min(hops, self._longest)
 
     def _why(self) -> None:
         note = f"{self._made} of {self.wanted} questions were found"
@@ -691,8 +691,8 @@ class Questions(Iterator[Question]):
 
     # -- one question ------------------------------------------------------------------------------
 
-    def _one(self, kind: str) -> Question | None:
-        fitting = [hops for hops in self._hops.shares if hops >= FEWEST.get(kind, 1)]
+    def _make(self, kind: str) -> Question | None:
+        fitting = [hops for hops in self._hops.shares if hops >= MIN_HOPS.get(kind, 1)]
         spare: tuple[Question, int, str] | None = None
         for _ in range(_TRIES):
             sampled = self._sample(kind, self._hops.lacking(fitting))
@@ -700,19 +700,19 @@ class Questions(Iterator[Question]):
                 continue
             question, hops, key = sampled
             if self._hops.open(hops) or kind not in description.KINDS:
-                if (numbered := self._kept(question, hops, key)) is not None:
+                if (numbered := self._accepted(question, hops, key)) is not None:
                     return numbered
             elif hops in self._hops.shares:
                 spare = spare or sampled
         # If the graph cannot meet a quota, a question beyond the quota is used.
-        return None if spare is None else self._kept(*spare)
+        return None if spare is None else self._accepted(*spare)
 
-    def _kept(self, question: Question, hops: int, key: str) -> Question | None:
+    def _accepted(self, question: Question, hops: int, key: str) -> Question | None:
         if not (self._seen.add(key) and self._seen.add(question.question)):
             return None
         if hops in self._hops.made:
             self._hops.made[hops] += 1
-        question = self._beside(replace(question, id=f"q{self._made + 1}"))
+        question = self._with_programs(replace(question, id=f"q{self._made + 1}"))
         return question if self._llm is None else paraphrased(question, self._llm, self._snapshot)
 
     def _sample(self, kind: str, hops: int) -> tuple[Question, int, str] | None:
@@ -727,7 +727,7 @@ class Questions(Iterator[Question]):
             return None
         answer, value = answered
         words = self._words.question(ask)
-        if kind not in ("Verify", "SelectBetween") and (stands_in(answer, words) or _gives_away(ask, answer)):
+        if kind not in ("Verify", "SelectBetween") and (stands_in(answer, words) or _reveals(ask, answer)):
             return None
         program = description.steps(calls)
         choice_texts, why_fewer = choices(ask, answer, value, self._facts, self._runner, self._pick)
@@ -785,7 +785,7 @@ class Questions(Iterator[Question]):
             return "entity"
         return "time" if isinstance(value, Time) else "text"
 
-    def _beside(self, question: Question) -> Question:
+    def _with_programs(self, question: Question) -> Question:
         """Add the programs in the other languages to a question."""
         query = question.llm_query
         if question.program and query is not None and not gives(self._snapshot, query, question.answer):
@@ -829,7 +829,7 @@ def stands_in(answer: str, question: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(answer.casefold())}(?!\w)", question.casefold()) is not None
 
 
-def _gives_away(ask: description.Ask, answer: str) -> bool:
+def _reveals(ask: description.Ask, answer: str) -> bool:
     """Whether a text in a condition is much like the answer: one contains the other, or their first five letters are
     equal.
     """

@@ -21,7 +21,7 @@ from condgraph.engine.operands import year_of
 from condgraph.engine.values import NO_UNIT, Number, Precision, Quantity, Time, text_of
 from condgraph.languages import registry
 from condgraph.questions import description as descriptions
-from condgraph.questions.facts import LONGEST, RELATION, Facts
+from condgraph.questions.facts import MAX_LENGTH, RELATION, Facts
 from condgraph.snapshot_store import SnapshotStore
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 Numbers = NDArray[np.int32]
 #: The most subjects of a relation to one entity that can still help to identify one of them.
-_MOST_RELATED: Final = 5_000
+_MAX_RELATED: Final = 5_000
 #: The most sets in the cache, and the most entities in all of them.
-_MOST_KEPT: Final = 1_000
-_MOST_HELD: Final = 2_000_000
+_MAX_CACHED: Final = 1_000
+_MAX_ENTITIES: Final = 2_000_000
 #: The most statements that are tried for one description.
-_MOST_TRIED: Final = 10
+_MAX_TRIED: Final = 10
 #: Words in the names of attributes whose numbers are codes, not measures.
 _CODES: Final = frozenset(
     (
@@ -51,8 +51,8 @@ class Runner:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot, self._store = snapshot, SnapshotStore(snapshot)
         self.calls = 0
-        self._kept: dict[descriptions.Description, Numbers] = {}
-        self._held = 0
+        self._cache: dict[descriptions.Description, Numbers] = {}
+        self._cached_size = 0
 
     def answer(self, calls: list[descriptions.Call]) -> Answer:
         """Return the answer of a program."""
@@ -61,16 +61,16 @@ class Runner:
 
     def numbers(self, described: descriptions.Description) -> Numbers:
         """Return the described entities by number, ascending."""
-        results = self._kept.get(described)
+        results = self._cache.get(described)
         if results is None:
             answer = self.answer(descriptions.located(described))
             result: Any = answer.run.results[id(answer.plan)]
             results = result.ends() if isinstance(result, FactSet) else result
-            self._held += len(results)
-            if len(self._kept) > _MOST_KEPT or self._held > _MOST_HELD:
-                self._kept.clear()
-                self._held = len(results)
-            self._kept[described] = results
+            self._cached_size += len(results)
+            if len(self._cache) > _MAX_CACHED or self._cached_size > _MAX_ENTITIES:
+                self._cache.clear()
+                self._cached_size = len(results)
+            self._cache[described] = results
         return results
 
 
@@ -128,7 +128,7 @@ class Locator:
         hops_left = hops
         if hops_left <= 0:
             return described if concept is not None else None
-        for statement in self._around(entity, avoid):
+        for statement in self._statements(entity, avoid):
             condition = self._condition(entity, statement, hops_left, avoid, first=not described.conditions)
             if condition is None or condition.hops > hops_left or _repeats(condition, described.conditions):
                 continue
@@ -141,18 +141,18 @@ class Locator:
             if hops_left <= 0 or (alone and count == 1):
                 break
         if alone and count is not None and 1 < count <= 4 and hops_left > 0:
-            return self._told_apart(described, entity)
+            return self._distinguished(described, entity)
         return described if described.conditions else None
 
-    def _around(self, entity: int, avoid: frozenset[int]) -> list[int]:
+    def _statements(self, entity: int, avoid: frozenset[int]) -> list[int]:
         """Return statements around an entity in the order of trial: one for each predicate, in random order."""
         facts, pick = self.facts, self.pick
         runs = [*facts.outgoing(entity), *facts.incoming(entity)]
         pick.shuffle(runs)
         # Texts come last: most are names and descriptions, which give the answer away.
         runs.sort(key=lambda run: not run.relation and facts.kind(run.first) == "text" and pick.random() < 0.8)
-        statements = (run.draw(pick) for run in runs[: _MOST_TRIED + len(avoid)])
-        return [statement for statement in statements if statement not in avoid][:_MOST_TRIED]
+        statements = (run.draw(pick) for run in runs[: _MAX_TRIED + len(avoid)])
+        return [statement for statement in statements if statement not in avoid][:_MAX_TRIED]
 
     def _condition(
         self, entity: int, statement: int, left: int, avoid: frozenset[int], *, first: bool
@@ -176,10 +176,7 @@ class Locator:
         if other == entity:
             return None
         predicate_number = facts.predicate(statement)
-        if (
-            len(facts.onto(other, predicate_number) if outward else facts.of(other, predicate_number, relation=True))
-            > _MOST_RELATED
-        ):
+        if len(facts.onto(other, predicate_number) if outward else facts.of(other, predicate_number, relation=True)) > _MAX_RELATED:
             return None
         # Spend most hops on one chain, so that questions with many hops mention few entities.
         target_hops = left if self.pick.random() < 0.6 else self.pick.randint(0, left)
@@ -212,14 +209,14 @@ class Locator:
             is_greater = self.pick.random() < 0.5
             bound = Quantity(below if is_greater else above, value.unit)
             # Near 5e-324 every bound has too many digits for a question.
-            return (">" if is_greater else "<", bound) if len(text_of(bound)) <= LONGEST else ("=", value)
+            return (">" if is_greater else "<", bound) if len(text_of(bound)) <= MAX_LENGTH else ("=", value)
         return "=", value
 
-    def _told_apart(self, description: descriptions.Description, entity: int) -> descriptions.Description:
+    def _distinguished(self, description: descriptions.Description, entity: int) -> descriptions.Description:
         """Add a condition that one of the few other entities meets and this one does not."""
         other_entities = [int(number) for number in self.runner.numbers(description) if number != entity]
         for other in other_entities[:1]:
-            for statement in self._around(other, frozenset()):
+            for statement in self._statements(other, frozenset()):
                 if self.facts.kind(statement) == RELATION or self.facts.subject(statement) != other:
                     continue
                 predicate = self.facts.snapshot.predicate_name(self.facts.predicate(statement))

@@ -282,7 +282,7 @@ def _mean(counts: Counter[int]) -> float:
 #: The shares of train, validation and test in KQA Pro (section 5.1).
 PARTS: Final = (("train", 0.8), ("validation", 0.1), ("test", 0.1))
 #: The group of questions that name entities of two parts, and would leak those of one part into another.
-BETWEEN: Final = "between"
+MIXED: Final = "between"
 ZERO_SHOT: Final = "Zero-shot"
 
 
@@ -338,10 +338,10 @@ def _by_entities(questions: Sequence[Question], seed: int) -> dict[str, list[Que
         end = begin + round(len(names) * share * 1.5)
         part_of |= dict.fromkeys(names[begin:end], name)
         begin = end
-    questions_by_part: dict[str, list[Question]] = {name: [] for name in (*(name for name, _ in PARTS), BETWEEN)}
+    questions_by_part: dict[str, list[Question]] = {name: [] for name in (*(name for name, _ in PARTS), MIXED)}
     for question in questions:
         part_names = {part_of.get(name, "train") for name in question.entities} or {"train"}
-        questions_by_part[part_names.pop() if len(part_names) == 1 else BETWEEN].append(question)
+        questions_by_part[part_names.pop() if len(part_names) == 1 else MIXED].append(question)
     return questions_by_part
 
 

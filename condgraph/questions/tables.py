@@ -93,7 +93,7 @@ def _measures(snapshot: Snapshot, predicate: int, name: str) -> bool:
 
 
 #: The most rows in which values are counted; a larger table has no such questions.
-_MOST_ROWS: Final = 20_000
+_MAX_ROWS: Final = 20_000
 
 
 class TableQuestion(NamedTuple):
@@ -118,7 +118,7 @@ class TableAsker:
         self.facts, self.pick = facts, pick
         self._counts: dict[tuple[str, int], Counter[str]] = {}
         self.tables = tables_of(facts.snapshot)
-        self._ways: dict[str, Callable[[Table], TableQuestion | None]] = {
+        self._makers: dict[str, Callable[[Table], TableQuestion | None]] = {
             "Row": self._row,
             "Superlative": self._superlative,
             "Sum": self._sum,
@@ -137,7 +137,7 @@ class TableAsker:
     def ask(self, kind: str) -> TableQuestion | None:
         """Return a question about a random table; None if the sample did not lead to one."""
         try:
-            return self._ways[kind](self.pick.choice(self.tables))
+            return self._makers[kind](self.pick.choice(self.tables))
         except UnsayableError:
             return None
 
@@ -158,7 +158,7 @@ class TableAsker:
             return [int(row) for row in rows]
         return [int(rows[self.pick.randrange(len(rows))]) for _ in range(most)]
 
-    def _wrong(self, table: Table, column: Column) -> list[str]:
+    def _distractors(self, table: Table, column: Column) -> list[str]:
         return [text for row in self._some(table.rows, 40) for text in self._shown(row, column) if readable(text)]
 
     def _scope(self, table: Table, name: str) -> str:
@@ -180,13 +180,13 @@ class TableAsker:
             f"get_information(relation={quoted(known.name)}, tail_entity={quoted(known_text)}{self._scope(table, known.name)})",
             f"get_information(relation={quoted(wanted.name)}, head_entity='output_of_query1')",
         ]
-        found = self._found(lines[:1])
+        found = self._row_count(lines[:1])
         if found != 1:
             return None
-        question = f"In {self._called(table)}, {_row_words(known.name, cells[0], wanted.name, self._cells(row, wanted)[0])}?"
-        return TableQuestion(query_of(lines), question, self._wrong(table, wanted), 2, found, len(table.rows), (known_text,))
+        question = f"In {self._words_of(table)}, {_row_words(known.name, cells[0], wanted.name, self._cells(row, wanted)[0])}?"
+        return TableQuestion(query_of(lines), question, self._distractors(table, wanted), 2, found, len(table.rows), (known_text,))
 
-    def _found(self, lines: list[str]) -> int:
+    def _row_count(self, lines: list[str]) -> int:
         """Count the rows that a query of these lines finds."""
         return len(answer_of(self.facts.snapshot, query_of(lines)).entities)
 
@@ -202,7 +202,7 @@ class TableAsker:
         line = f"get_information(relation={quoted(chosen.name)}, tail_entity={quoted(texts[0])}{self._scope(table, chosen.name)})"
         return line, f"the rows whose {' '.join(attribute(chosen.name, texts[0]))} “{texts[0]}”", texts[0]
 
-    def _named_by(self, table: Table) -> Column | None:
+    def _name_column(self, table: Table) -> Column | None:
         """Return the column that identifies rows: one of texts, nearly all different."""
         rows = self._some(table.rows, 60)
         for column in table.texts:
@@ -212,7 +212,7 @@ class TableAsker:
         return None
 
     def _superlative(self, table: Table) -> TableQuestion | None:
-        name, numeric = self._named_by(table), table.numeric
+        name, numeric = self._name_column(table), table.numeric
         if name is None or not numeric:
             return None
         column = self.pick.choice(numeric)
@@ -222,7 +222,7 @@ class TableAsker:
         lines, count, phrase = [], len(table.rows), ""
         if condition is not None:
             lines, phrase = [condition[0]], f" among {condition[1]}"
-            count = self._found(lines)
+            count = self._row_count(lines)
             if count == len(table.rows):
                 return None
         restriction = ", head_entity='output_of_query1'" if lines else self._scope(table, column.name)
@@ -236,16 +236,16 @@ class TableAsker:
         if rows_with_value < 3 or count < 3:
             return None
         question = (
-            f"In {self._called(table)}, which {self._noun(name)} has the {most} {attribute(column.name, Quantity(0))[0]}{phrase}?"
+            f"In {self._words_of(table)}, which {self._noun(name)} has the {most} {attribute(column.name, Quantity(0))[0]}{phrase}?"
         )
         entities = () if condition is None else (condition[2],)
-        return TableQuestion(query_of(lines), question, self._wrong(table, name), 2 + len(entities), 1, count, entities)
+        return TableQuestion(query_of(lines), question, self._distractors(table, name), 2 + len(entities), 1, count, entities)
 
     def _sum(self, table: Table) -> TableQuestion | None:
         if not table.numeric:
             return None
         column = self.pick.choice(table.numeric)
-        joined = self._joined(table)
+        joined = self._join_query(table)
         if joined is not None and self.pick.random() < 0.6:
             lines, phrase, count, without, entities = joined
             hops = 3
@@ -254,17 +254,17 @@ class TableAsker:
             if condition is None:
                 return None
             lines, phrase, entities, hops = [condition[0]], condition[1], (condition[2],), 2
-            count, without = self._found(lines), len(table.rows)
+            count, without = self._row_count(lines), len(table.rows)
         if not 2 <= count < without:
             return None
         lines += [
             f"get_information(relation={quoted(column.name)}, head_entity='output_of_query{len(lines)}')",
             f"sum(set='output_of_query{len(lines) + 1}')",
         ]
-        question = f"In {self._called(table)}, what is the total {attribute(column.name, Quantity(0))[0]} of {phrase}?"
+        question = f"In {self._words_of(table)}, what is the total {attribute(column.name, Quantity(0))[0]} of {phrase}?"
         return TableQuestion(query_of(lines), question, self._sums(table, column, count), hops, count, without, entities)
 
-    def _joined(self, table: Table) -> tuple[list[str], str, int, int, tuple[str, ...]] | None:
+    def _join_query(self, table: Table) -> tuple[list[str], str, int, int, tuple[str, ...]] | None:
         """Return the query for the rows that refer to a row of another table with a certain cell, its words, the counts
         and the text.
         """
@@ -294,7 +294,7 @@ class TableAsker:
             f"get_information(relation={quoted(relation)}, tail_entity='output_of_query1'{self._scope(table, relation)})",
         ]
         phrase = f"the rows whose {forms.column(relation)} has the {self._noun(column)} “{texts[0]}”"
-        return lines, phrase, self._found(lines), len(table.rows), (texts[0],)
+        return lines, phrase, self._row_count(lines), len(table.rows), (texts[0],)
 
     def _sums(self, table: Table, column: Column, count: int) -> list[str]:
         """Return the sums of as many other rows."""
@@ -308,7 +308,7 @@ class TableAsker:
         return sums
 
     def _group(self, table: Table) -> TableQuestion | None:
-        if not table.texts or len(table.rows) > _MOST_ROWS:
+        if not table.texts or len(table.rows) > _MAX_ROWS:
             return None
         column = self.pick.choice(table.texts)
         counts = self._counts.get((table.source, column.number))
@@ -323,12 +323,12 @@ class TableAsker:
         scope = self._scope(table, column.name)
         lines = [f"get_information(relation={quoted(column.name)}{scope})", "most(set='output_of_query1')"]
         is_plural = attribute(column.name, "")[1] == "are"
-        question = f"In {self._called(table)}, which {self._noun(column)} appear{'' if is_plural else 's'} most often?"
+        question = f"In {self._words_of(table)}, which {self._noun(column)} appear{'' if is_plural else 's'} most often?"
         wrong = [text for text in counts if text != top_two[0][0] and readable(text)]
         self.pick.shuffle(wrong)
         return TableQuestion(query_of(lines), question, wrong, 1, top_two[0][1], sum(counts.values()), ())
 
-    def _called(self, table: Table) -> str:
+    def _words_of(self, table: Table) -> str:
         name = table.source.rpartition("/")[2].replace("_", " ")
         return f"table {name}" if name.isdigit() else f"the table {name}"
 

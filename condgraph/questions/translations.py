@@ -98,13 +98,13 @@ def llm_query(ask: Ask) -> str | None:
     """
     lines = _Lines()
     try:
-        _asked(ask, lines)
+        _translate(ask, lines)
     except UnsayableError:
         return None
     return query_of(lines.lines)
 
 
-def _asked(ask: Ask, lines: _Lines) -> None:
+def _translate(ask: Ask, lines: _Lines) -> None:
     if ask.kind not in ("QueryName", "Count", "QueryAttribute", "Relation", "QualifierRelational"):
         raise UnsayableError
     first = _described(ask.first, lines)

@@ -22,8 +22,8 @@ _MONTHS: Final = (
     *("July", "August", "September", "October", "November", "December"),
 )
 #: Endings and nouns in -s that are not plurals, and plurals that are not counted.
-_ONE: Final = ("ss", "us", "is", "as", "os", "ics")
-_ONES: Final = frozenset({"series", "species", "news", "alias", "lens", "always", "previous"})
+_SINGULAR_ENDINGS: Final = ("ss", "us", "is", "as", "os", "ics")
+_SINGULAR: Final = frozenset({"series", "species", "news", "alias", "lens", "always", "previous"})
 _AMOUNTS: Final = frozenset({"sales", "earnings", "proceeds", "winnings", "assets", "expenses", "savings", "wages", "coordinates"})
 
 
@@ -74,7 +74,7 @@ def attribute(key: str, value: Cell) -> tuple[str, str]:
         return noun, "is"
     head = list(takewhile(lambda word: word.casefold() not in PREPOSITIONS, name.split()))
     last = head[-1].casefold() if head else ""
-    if len(last) < 4 or not last.isalpha() or not last.endswith("s") or last.endswith(_ONE) or last in _ONES:
+    if len(last) < 4 or not last.isalpha() or not last.endswith("s") or last.endswith(_SINGULAR_ENDINGS) or last in _SINGULAR:
         return name, "is"
     is_count = isinstance(value, Quantity) and value.unit == NO_UNIT and last not in _AMOUNTS
     return (f"number of {name}", "is") if is_count else (name, "are")
@@ -102,7 +102,7 @@ def compared(op: str, value: Cell, key: str = "") -> str:
 
 
 #: The questions about the qualifiers of a fact, by the words of the qualifier.
-_ASKED: Final = {
+_QUALIFIER_QUESTIONS: Final = {
     "point in time": "when was that",
     "start time": "since when",
     "end time": "until when",
@@ -160,8 +160,8 @@ def about(key: str) -> str:
     """
     name = forms.words_of(key).casefold()
     words = [*name.split(), "", ""]
-    if name in _ASKED:
-        return _ASKED[name]
+    if name in _QUALIFIER_QUESTIONS:
+        return _QUALIFIER_QUESTIONS[name]
     if name in ("of", "for", "with", "by") or _ing(name):
         return f"{name} what"
     if words[0] == "for":
@@ -195,7 +195,7 @@ _HIGH: Final = frozenset(
 _GREAT: Final = frozenset({"height", "length", "depth", "weight", "mass", "width", "latitude", "longitude", "distance", "duration"})
 #: Attributes whose value follows the noun without a verb.
 _APPOSED: Final = frozenset({"also known as", "description", "alias", "aliases"})
-_MANY_VERBS: Final = {"is": "are", "was": "were", "has": "have"}
+_PLURAL_VERBS: Final = {"is": "are", "was": "were", "has": "have"}
 
 
 class Words:
@@ -223,7 +223,7 @@ class Words:
     def noun(self, described: Description, *, many: bool = False) -> str:
         """Return the noun of a description: its concept, or the noun that the names of its relations suggest."""
         concept = described.concept
-        if concept is None and (kind := self._kind(described)):
+        if concept is None and (kind := self._noun(described)):
             return forms.plural(kind) if many else kind
         if concept is None:
             return {"one": "things"}.get(self._thing, self._thing + "s") if many else self._thing
@@ -232,7 +232,7 @@ class Words:
             word = forms.singular(word)
         return forms.plural(word) if many else word
 
-    def _kind(self, described: Description) -> str:
+    def _noun(self, described: Description) -> str:
         """Return the noun that the names of a description's relations suggest, such as "country"; "" if none does."""
         for condition in described.conditions:
             if isinstance(condition, RelationCondition):
@@ -245,7 +245,7 @@ class Words:
         """Whether a description is of people, for "who"."""
         if described.name is not None:
             return any(concept.casefold() in _PEOPLE for concept in self._concepts(described.name))
-        if described.concept is None and self._kind(described) == "person":
+        if described.concept is None and self._noun(described) == "person":
             return True
         return (described.concept or "").casefold() in _PEOPLE or _people(described)
 
@@ -281,9 +281,9 @@ class Words:
         """Return the relative clauses of a description, those with the most hops last."""
         if described.union:
             return self._either(described, "who" if self.person(described) else "that", many=many)
-        return _listed(self._parts(described, many=many), described)
+        return _listed(self._clauses(described, many=many), described)
 
-    def _parts(self, described: Description, *, many: bool = False) -> list[str]:
+    def _clauses(self, described: Description, *, many: bool = False) -> list[str]:
         who = "who" if self.person(described) else "that"
         parts = [self._clause(item, who, many=many) for item in _ordered(described)]
         # "The thing described as X", but "that received Y and that is described as X".
@@ -311,7 +311,7 @@ class Words:
                 return f"{who} {_agree(form.outward, many=many)} that is {target}{qualifiers}"
             if form.whose:
                 return f"whose {form.outward} {target}{qualifiers}"
-            return f"{who} {_joined(_agree(form.outward, many=many), target)}{qualifiers}"
+            return f"{who} {_with_object(_agree(form.outward, many=many), target)}{qualifiers}"
         if form.inward:
             return f"{who} {_agree(form.inward, many=many)} {target}{qualifiers}"
         # "that X is part of": the described entity is the object of the verb.
@@ -362,7 +362,7 @@ class Words:
                 return f"Which {form.kind} {subject_part} {verb}{qualifiers}?"
         if self._head(first) is not None:
             return f"{'Who' if self.person(first) else 'What'} is {self.described(first)}?"
-        who, parts = "who " if self.person(first) else "that ", self._parts(first)
+        who, parts = "who " if self.person(first) else "that ", self._clauses(first)
         if not first.union and all(map(self._of_subject, first.conditions)) and all(part.startswith(who) for part in parts):
             noun = "What" if first.concept is None else f"Which {self.noun(first)}"
             noun = "Who" if noun == "Which person" else noun
@@ -382,7 +382,7 @@ class Words:
                 target = self.described(dressed(condition.target))
                 if len(first.conditions) == 1:
                     return f"How many {forms.plural(form.noun)} does {target} have?"
-        parts = self._parts(first, many=True)
+        parts = self._clauses(first, many=True)
         if not first.union and first.concept in (None, "human") and all(map(self._verbal, first.conditions)):
             # For example "How many people play for X?"
             noun, who = self.noun(first, many=True), "who " if self.person(first) else "that "
@@ -400,7 +400,7 @@ class Words:
         assert ask.second is not None
         form = forms.forms(ask.key, self._several(ask.key))
         first, second = self.described(ask.first), self.described(ask.second)
-        return form.statement.format(first, second) if form.whose else f"{first} {_joined(form.outward, second)}"
+        return form.statement.format(first, second) if form.whose else f"{first} {_with_object(form.outward, second)}"
 
 
 # -- templates -------------------------------------------------------------------------------------
@@ -485,12 +485,12 @@ _FIELDS: Final[Mapping[str, Callable[[Words, Ask], str]]] = {
     "fact": lambda words, ask: words.fact(ask),
     "attribute": lambda _, ask: attribute(ask.key, ask.value)[0],
     "verb": lambda _, ask: attribute(ask.key, ask.value)[1],
-    "verb_then": lambda _, ask: _then(attribute(ask.key, ask.value)[1], ask),
+    "verb_then": lambda _, ask: _tensed(attribute(ask.key, ask.value)[1], ask),
     "value": lambda _, ask: cell(ask.value),
     "compared": lambda _, ask: compared(ask.op, ask.value),
     "when": lambda _, ask: _when(ask, ask.op),
     "when_it_was": lambda _, ask: _when(ask, "="),
-    "event": lambda _, ask: _once(_event(ask)),
+    "event": lambda _, ask: _without_order(_event(ask)),
     "event_asked": lambda words, ask: _event(ask).asked(words.described(ask.first)),
     "event_told": lambda _, ask: _event(ask).said,
     "last": lambda _, ask: "last" if ask.op == "largest" else "first",
@@ -502,7 +502,7 @@ _FIELDS: Final[Mapping[str, Callable[[Words, Ask], str]]] = {
 }
 
 
-def _then(verb: str, ask: Ask) -> str:
+def _tensed(verb: str, ask: Ask) -> str:
     """Return the verb, in the past tense if the question is about a time."""
     in_past = ask.qualifier is not None and isinstance(ask.qualifier.value, Time)
     return {"is": "was", "are": "were"}[verb] if in_past else verb
@@ -553,7 +553,7 @@ def righted(described: Description) -> Description:
     return replace(described, conditions=tuple(conditions))
 
 
-def _once(happened: forms.Event) -> str:
+def _without_order(happened: forms.Event) -> str:
     """Return the verb of an event without "first" or "last" of its own."""
     return happened.said.replace("first ", "").replace("last ", "")
 
@@ -566,7 +566,7 @@ def dressed(described: Description, key: str = "") -> Description:
     return replace(described, concept="human") if is_people else described
 
 
-def _joined(verb: str, target: str) -> str:
+def _with_object(verb: str, target: str) -> str:
     """Join a verb and its object: "received the award X", but "received the prize that ..."."""
     before, separator, noun = verb.rpartition(" the ")
     if separator and target.startswith("the ") and not noun.endswith(" of"):
@@ -579,13 +579,13 @@ def _agree(text: str, *, many: bool) -> str:
     if not many:
         return text
     first, space, rest = text.partition(" ")
-    if first in _MANY_VERBS:
+    if first in _PLURAL_VERBS:
         rest = rest.removeprefix("the ") if rest.startswith("the ") and rest.endswith(" of") else rest
         head, of, end = rest.rpartition(" of")
         if of and not end and first == "is" and not head.startswith("part"):
             words = head.removeprefix("a ").removeprefix("an ")
             rest = f"{forms.plural(words)} of"
-        return f"{_MANY_VERBS[first]}{space}{rest}"
+        return f"{_PLURAL_VERBS[first]}{space}{rest}"
     if first.endswith("s") and not first.endswith("ss"):
         base = first[:-3] + "y" if first.endswith("ies") else first[:-2] if first.endswith(("sses", "shes", "ches")) else first[:-1]
         return f"{base}{space}{rest}"

@@ -48,7 +48,7 @@ _HASH_MASK: Final = np.uint64((1 << 44) - 1)
 _MIX: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 #: The number of leading characters that are encoded; they distinguish longer texts (descriptions) well
 #: enough.
-MOST_CHARACTERS: Final = 2000
+MAX_CHARACTERS: Final = 2000
 
 
 #: The prefix of encoders on a server with OpenAI's embeddings API.
@@ -120,7 +120,7 @@ class LexicalEncoder:
 
     def sparse(self, texts: Sequence[str]) -> Sparse:
         """Return the vectors of `encode` as sparse rows."""
-        folded = [fold(text[:MOST_CHARACTERS]) for text in watched(texts)]
+        folded = [fold(text[:MAX_CHARACTERS]) for text in watched(texts)]
         rows: list[NDArray[np.int64]] = []
         columns: list[NDArray[np.int32]] = []
         signs: list[NDArray[np.float32]] = []
@@ -132,7 +132,7 @@ class LexicalEncoder:
                 stop += 1
             check()
             row, gram = _grams(folded[start:stop])
-            row, position, total = _add_up(row, gram, self.dimension)
+            row, position, total = _summed(row, gram, self.dimension)
             rows.append(row + start)
             columns.append(position)
             signs.append(total)
@@ -172,7 +172,7 @@ def _grams(folded: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.uint64]
     return (pairs >> _HASH_BITS).astype(np.int64), pairs & _HASH_MASK
 
 
-def _add_up(
+def _summed(
     row: NDArray[np.int64], gram: NDArray[np.uint64], dimension: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
     """Sum the signs of n-grams by row and position; return rows, positions (ascending in a row) and sums. The low bits
@@ -352,7 +352,7 @@ RETRIES: Final = 5
 #: The timeout of one request, in seconds.
 TIMEOUT: Final = 60.0
 #: Replaces an empty text, which the API rejects.
-_NOTHING: Final = " "
+_BLANK: Final = " "
 
 
 class EndpointEncoder:
@@ -403,7 +403,7 @@ class EndpointEncoder:
         """
         if not texts:
             return np.empty((0, self.dimension), np.float32)
-        inputs = [text[:MOST_CHARACTERS].strip() or _NOTHING for text in texts]
+        inputs = [text[:MAX_CHARACTERS].strip() or _BLANK for text in texts]
         matrices = [self._request(inputs[start : start + self._batch]) for start in range(0, len(inputs), self._batch)]
         return normalised(np.concatenate(matrices))
 

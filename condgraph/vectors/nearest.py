@@ -185,7 +185,7 @@ GRAPH: Final = 1_000_000
 _LINKS: Final = 32
 #: The number of candidates as a multiple of k, and its minimum.
 _WIDER: Final = 2
-_LEAST: Final = 64
+_MIN_ROWS: Final = 64
 _EFFORT: Final = 128
 
 
@@ -233,7 +233,7 @@ class Approximate:
 
     def nearest(self, query: Query, k: int, exact: Vectors) -> tuple[Positions, Distances]:
         """Return about the k nearest, with exact distances, sorted by distance, then position."""
-        count = min(max(_WIDER * k, _LEAST), len(exact))
+        count = min(max(_WIDER * k, _MIN_ROWS), len(exact))
         faiss = _faiss()
         if hasattr(self._index, "hnsw"):
             options = faiss.SearchParametersHNSW(efSearch=max(_EFFORT, count))

@@ -48,7 +48,7 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 #: The edges of patterns that are not statements: membership and subclasses.
 EDGES: Final = ("instance of", "subclass of")
 #: The most query vectors in the cache.
-_KEPT: Final = 4096
+_MAX_CACHED: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class GraphVectors:
         fresh = [text for text in dict.fromkeys(texts) if text not in self._queries]
         if fresh:
             vectors = encoders.encode(self.encoder, fresh)
-            if len(self._queries) + len(fresh) > _KEPT:
+            if len(self._queries) + len(fresh) > _MAX_CACHED:
                 self._queries = {text: self._queries[text] for text in texts if text in self._queries}
             self._queries.update(zip(fresh, vectors, strict=True))
         return [self._queries[text] for text in texts]
@@ -268,7 +268,7 @@ def write_part(place: Path, name: str, encoder: str, keys: Keys, matrix: encoder
 
 
 FORMAT: Final = 1
-_AGAIN: Final = "make the index again: `condgraph index`, `graph.index(...)`"
+_HINT: Final = "make the index again: `condgraph index`, `graph.index(...)`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ def make_vectors(
             on_progress(encoded, encoded)
     else:
         keys = keys_of([*nodes, *predicates])
-        matrix, encoded = encode_new(encoder, [*nodes, *predicates], keys, _known(snapshot, about), place, on_progress)
+        matrix, encoded = encode_new(encoder, [*nodes, *predicates], keys, _reusable(snapshot, about), place, on_progress)
         arrays = {"keys": keys.ravel(), "matrix": matrix.ravel()}
         pair = DenseVectors(matrix[: len(nodes)]), DenseVectors(matrix[len(nodes) :])
     index = Approximate.of(pair[0]) if approximate and isinstance(pair[0], DenseVectors) else None
@@ -356,7 +356,7 @@ def vectors_of(snapshot: Snapshot, encoder: encoders.Encoder | str | None = None
     An index of an earlier generation is updated first. Raises `EncoderMismatchError` if `encoder` did not make the
     index; the lexical encoder is always allowed.
     """
-    vectors = _open(snapshot)
+    vectors = _stored_vectors(snapshot)
     requested = None if encoder is None else encoders.encoder_of(encoder)
     if vectors is not None and (requested is None or not isinstance(requested, encoders.LexicalEncoder)):
         if requested is not None:
@@ -381,7 +381,7 @@ def vectors_of(snapshot: Snapshot, encoder: encoders.Encoder | str | None = None
 
 def within_vectors(snapshot: Snapshot, part: Snapshot) -> None:
     """Give a part of a graph the vectors of the graph's index, if there is one, so that nothing is encoded again."""
-    vectors = None if KEPT in part.schema.kept else _open(snapshot)
+    vectors = None if KEPT in part.schema.kept else _stored_vectors(snapshot)
     if vectors is None:
         return
     pair: list[Vectors] = []
@@ -414,7 +414,7 @@ def index_of(snapshot: Snapshot) -> About | None:
 # -- Reading -----------------------------------------------------------------------------------------
 
 
-def _open(snapshot: Snapshot) -> GraphVectors | None:
+def _stored_vectors(snapshot: Snapshot) -> GraphVectors | None:
     """Return the stored vectors of this generation, updated if they are of an earlier one; None if there are none."""
     vectors = snapshot.schema.kept.get(KEPT)
     if isinstance(vectors, GraphVectors):
@@ -438,11 +438,11 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
         if not about.id.startswith(encoders.HYBRID):
             matching(about, lexical)
         rows = encoders.Sparse(arrays.get("indptr"), arrays.get("indices"), arrays.get("data"), about.dimension)
-        _fits(len(rows) == nodes, place)
+        _check_fit(len(rows) == nodes, place)
         pair = SparseVectors(rows), SparseVectors(lexical.sparse(predicates))
     else:
         matrix = arrays.get("matrix")
-        _fits(matrix.size == (nodes + len(predicates)) * about.dimension, place)
+        _check_fit(matrix.size == (nodes + len(predicates)) * about.dimension, place)
         matrix = matrix.reshape(-1, about.dimension)
         pair = DenseVectors(matrix[:nodes]), DenseVectors(matrix[nodes:])
     index = None
@@ -453,9 +453,9 @@ def _open(snapshot: Snapshot) -> GraphVectors | None:
     return vectors
 
 
-def _fits(fits: bool, place: Path) -> None:
+def _check_fit(fits: bool, place: Path) -> None:
     if not fits:
-        raise StoreDamagedError(f"the vectors in {place} do not fit the graph", hint=_AGAIN)
+        raise StoreDamagedError(f"the vectors in {place} do not fit the graph", hint=_HINT)
 
 
 def _spec(about: About) -> str:
@@ -476,9 +476,9 @@ def _manifest(place: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_AGAIN) from None
+        raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_HINT) from None
     if manifest.get("format") != FORMAT:
-        raise StoreVersionError(f"{path} has format {manifest.get('format')}, this version reads {FORMAT}", hint=_AGAIN)
+        raise StoreVersionError(f"{path} has format {manifest.get('format')}, this version reads {FORMAT}", hint=_HINT)
     return manifest
 
 
@@ -493,7 +493,7 @@ def _about(manifest: Mapping[str, Any]) -> About:
 # -- Encoding and writing ----------------------------------------------------------------------------
 
 
-def _known(snapshot: Snapshot, about: About) -> list[tuple[Keys, encoders.FloatMatrix]]:
+def _reusable(snapshot: Snapshot, about: About) -> list[tuple[Keys, encoders.FloatMatrix]]:
     """Return vectors that the same encoder made before: for the last generation, in an unfinished run, or in memory."""
     reusable: list[tuple[Keys, encoders.FloatMatrix]] = []
     cache, place = snapshot.schema.kept, place_of(snapshot)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import condgraph
 from condgraph.cypher.browser import COLOURS, queries, style
-from condgraph.cypher.labels import MOST, Labelling, Labels, chosen, usable
+from condgraph.cypher.labels import LIMIT, Labelling, Labels, chosen, usable
 from condgraph.cypher.load.write import RowMaker
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Statement, Subclass
 from condgraph.graph import Graph
@@ -47,9 +47,9 @@ def test_names_that_cannot_be_labels_are_said() -> None:
     assert len(remarks) == 2
     assert remarks[0].startswith("the concepts 'condgraphvalue', '', 'a\\x1fb', 'xxx")
     assert remarks[1].startswith("the concept 'Person' is no label: other nodes")
-    names, remarks = chosen([f"c{number:03}" for number in range(MOST + 5)])
-    assert names == [f"c{number:03}" for number in range(MOST)]
-    assert remarks == [f"5 of {MOST + 5} concepts are no labels: a graph has at most {MOST}, the commonest"]
+    names, remarks = chosen([f"c{number:03}" for number in range(LIMIT + 5)])
+    assert names == [f"c{number:03}" for number in range(LIMIT)]
+    assert remarks == [f"5 of {LIMIT + 5} concepts are no labels: a graph has at most {LIMIT}, the commonest"]
 
 
 @given(st.text(max_size=20))

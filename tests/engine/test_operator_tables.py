@@ -14,7 +14,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import operators, tables
 from condgraph.sparql.compile import operators as sparql
 from condgraph.sparql.compile import solutions as sparql_rows
-from condgraph.sparql.compile.plan import BY_NAME, READ
+from condgraph.sparql.compile.plan import BY_NAME, READERS
 from tests.support.algebra import classes
 
 SORTS: dict[Any, type] = {
@@ -75,4 +75,4 @@ def test_what_reads_the_graph_is_gathered() -> None:
         for one in vars(operators).values()
         if isinstance(one, type) and issubclass(one, alg.Node) and getattr(one.facets, "reads", "nothing") != "nothing"
     }
-    assert reading == {*READ, *BY_NAME, alg.AllEntities, alg.ById, alg.ByName}
+    assert reading == {*READERS, *BY_NAME, alg.AllEntities, alg.ById, alg.ByName}

@@ -24,7 +24,7 @@ from condgraph.engine.stored_schema import StoredSchema, describe_schema
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from condgraph.models.chat import estimate
-from condgraph.overview.schema import MOST_PARTS, describe
+from condgraph.overview.schema import MAX_PARTS, describe
 from condgraph.overview.survey import NOTE, packed, partial_survey, stored_survey, survey, unpacked
 from tests.support import ugly
 from tests.support.graphs import Dice
@@ -360,12 +360,12 @@ def test_rows_of_cypher_are_a_list_with_html() -> None:
 
 def test_long_lists_say_how_much_more() -> None:
     graph = condgraph.open()
-    concepts = [f"c{i:02}" for i in range(MOST_PARTS + 5)]
+    concepts = [f"c{i:02}" for i in range(MAX_PARTS + 5)]
     graph.add([Entity(one, one, EntityKind.CONCEPT) for one in concepts])
     graph.add([Member(f"e{one}", one) for one in concepts])
     graph.add([Statement(f"e{one}", "p", Time.year(2000)) for one in concepts])
     (found,) = graph.schema().predicates
-    assert len(found.subjects) == MOST_PARTS
+    assert len(found.subjects) == MAX_PARTS
     assert found.more == {"subjects": 5}
 
 

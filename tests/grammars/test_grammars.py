@@ -18,7 +18,7 @@ from condgraph.engine.errors import OptionError, ParseError, UnknownNameError
 from condgraph.engine.facts import Member, Ref, Statement
 from condgraph.engine.values import Quantity
 from condgraph.grammars.grammar import constraint
-from condgraph.grammars.llm_query import OF_ROWS, OF_VALUES, ONE, TWO
+from condgraph.grammars.llm_query import OF_ROWS, OF_VALUES, TWO, UNARY
 from condgraph.graph import Graph
 from condgraph.languages.kopl.table import FUNCTIONS
 from tests.ask.asking import countries
@@ -345,7 +345,7 @@ def test_every_structure_is_in_the_grammar() -> None:
         assert not grammar.accepts(f"?x : {wrong}"), wrong
 
 
-@pytest.mark.parametrize("name", [*ONE, *(f"{name} of two" for name in TWO)])
+@pytest.mark.parametrize("name", [*UNARY, *(f"{name} of two" for name in TWO)])
 def test_functions_of_the_grammar_take_results_alone(small: Graph, name: str) -> None:
     function, two, _ = name.partition(" of two")
     lines = [

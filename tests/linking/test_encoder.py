@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from condgraph.engine.errors import OptionError
 from condgraph.engine.values import fold
-from condgraph.vectors.encoders import MOST_CHARACTERS, LexicalEncoder
+from condgraph.vectors.encoders import MAX_CHARACTERS, LexicalEncoder
 
 NAMES = ["Italy", "Itlay", "Italian Republic", "The Lord of the Rings", "Lord of the Rings, The", "10th", "Hyytiäinen", "日本", ""]
 
@@ -117,8 +117,8 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_long_texts_are_cut() -> None:
     encoder = LexicalEncoder(64)
-    long = "ab" * MOST_CHARACTERS
-    assert (encoder.encode([long])[0] == encoder.encode([long[:MOST_CHARACTERS]])[0]).all()
+    long = "ab" * MAX_CHARACTERS
+    assert (encoder.encode([long])[0] == encoder.encode([long[:MAX_CHARACTERS]])[0]).all()
 
 
 @pytest.mark.parametrize("dimension", [0, 63, 100, 1 << 17, -1024])

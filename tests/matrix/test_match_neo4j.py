@@ -223,7 +223,7 @@ def test_the_vector_index_of_the_server(remote: Neo4jGraph, towns: Graph, encode
 
 def test_nothing_is_pulled_that_grows_with_the_graph(remote: Neo4jGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     pulled: list[int] = []
-    read = Connection._read
+    read = Connection._run
 
     def counted(self: Connection, *given: Any, **options: Any) -> list[Any]:
         found = read(self, *given, **options)
@@ -246,7 +246,7 @@ def test_nothing_is_pulled_that_grows_with_the_graph(remote: Neo4jGraph, monkeyp
         grown.push(local)
         grown.index("lexical")
         fresh = condgraph.open(remote.place, graph="growing")
-        monkeypatch.setattr(Connection, "_read", counted)
+        monkeypatch.setattr(Connection, "_run", counted)
         pulled.append(0)
         found = fresh.match(pattern, k=2, exact=False, k_types=1, distinct_from={"town 2": "town 18"})
         here = local.match(pattern, k=2, k_types=1, distinct_from={"town 2": "town 18"})

@@ -66,7 +66,7 @@ def server(neo4j_version: str) -> Iterator[Any]:
 @pytest.mark.parametrize("append", [False, True])
 def test_the_server_is_killed_while_it_is_loaded(server: Any, append: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH", 40)
-    monkeypatch.setattr(batches, "FIRST", 40)
+    monkeypatch.setattr(batches, "FIRST_BATCH", 40)
     name = f"killed {append}"
     remote = condgraph.open(server.uri, graph=name)
     assert isinstance(remote, Neo4jGraph)

@@ -48,7 +48,7 @@ def test_who_wrote_reads_that_or_later(neo4j_uri: str, monkeypatch: pytest.Monke
                 driver, "session", lambda real=session, to=seen[name], **options: to.append(options) or real(**options)
             )
             assert graph.kopl("FindAll() Count()").values == world().kopl("FindAll() Count()").values
-        last = frozenset(writer.store.connection._written.get_bookmarks())
+        last = frozenset(writer.store.connection._bookmarks.get_bookmarks())
         assert last
         assert seen["writer"]
         assert {one["bookmarks"].raw_values for one in seen["writer"]} == {last}

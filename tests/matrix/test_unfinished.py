@@ -222,7 +222,7 @@ def ended(remote: Neo4jGraph, monkeypatch: pytest.MonkeyPatch, after: int, act: 
         patched.setattr(loading.Loading, "write", counted)
         patched.setattr(load, "WRITERS", 1)
         patched.setattr(batches, "BATCH", 2)
-        patched.setattr(batches, "FIRST", 2)
+        patched.setattr(batches, "FIRST_BATCH", 2)
         try:
             act()
         except KeyboardInterrupt:

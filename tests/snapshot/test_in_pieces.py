@@ -24,7 +24,7 @@ def test_the_digest_and_the_survey_are_those_of_the_whole(size: int, monkeypatch
     digest, described = content_digest(whole), survey.packed(survey.survey(whole), "")
     for module in (identity, survey):
         monkeypatch.setattr(module, "slices", lambda length, most=size: bounds.slices(length, min(most, size)))
-    monkeypatch.setattr(survey, "_WHOLE", 1)
+    monkeypatch.setattr(survey, "_MAX_PARTIAL", 1)
     monkeypatch.setattr(bounds, "_MAX_SCRATCH", 0)
     part = snapshot()
     assert statement_ids(part).tolist() == [statement_id(part, number) for number in range(part.statements)]

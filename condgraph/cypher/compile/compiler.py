@@ -49,7 +49,7 @@ class Estimates:
     def __init__(self, schema: StoredSchema) -> None:
         self._schema = schema
         self._rows: dict[int, float] = {}
-        self._kept: list[Node] = []
+        self._alive: list[Node] = []
 
     def rows(self, node: Node) -> float:
         """Estimate the number of entities, facts or values that an operator gives."""
@@ -57,7 +57,7 @@ class Estimates:
         if result is None:
             result = self._rows[id(node)] = _BY_TYPE[type(node)](self, node)
             # Keep a reference, so that no other operator gets the same `id`.
-            self._kept.append(node)
+            self._alive.append(node)
         return result
 
     def statements(self, node: alg.Scan) -> float:
@@ -89,21 +89,21 @@ class Estimates:
         return each
 
 
-def _first(estimates: Estimates, node: Node) -> float:
+def _first_input(estimates: Estimates, node: Node) -> float:
     """As many rows as the first input."""
     inputs = node.inputs()
     return estimates.rows(inputs[0]) if inputs else _SOME
 
 
-def _few(estimates: Estimates, node: Node) -> float:
+def _unknown_size(estimates: Estimates, node: Node) -> float:
     return _SOME
 
 
-def _one(estimates: Estimates, node: Node) -> float:
+def _single_row(estimates: Estimates, node: Node) -> float:
     return 1.0
 
 
-def _least(estimates: Estimates, node: Node) -> float:
+def _smallest_input(estimates: Estimates, node: Node) -> float:
     return min(map(estimates.rows, node.inputs()))
 
 
@@ -131,13 +131,13 @@ def _scan(estimates: Estimates, node: alg.Scan) -> float:
     return min(estimates.rows(node.of) * estimates.degree(node), statements)
 
 
-def _where(estimates: Estimates, node: alg.Where) -> float:
+def _where_rows(estimates: Estimates, node: alg.Where) -> float:
     test = node.condition
     passing = min(1.0, estimates.rows(test.entities) / 100.0) if isinstance(test, alg.Among) else share(test)
     return estimates.rows(node.facts) * passing
 
 
-def _where_qualifier(estimates: Estimates, node: alg.WhereQualifier | alg.WhereValidity) -> float:
+def _qualified_rows(estimates: Estimates, node: alg.WhereQualifier | alg.WhereValidity) -> float:
     return estimates.rows(node.facts) * _QUALIFIER
 
 
@@ -151,58 +151,58 @@ _ENTITIES: Final[EntityTable[Estimates, [], float]] = {
     "ByName": lambda estimates, node: float(len(node.names)),
     "Members": _members,
     "Union": _sum,
-    "Intersect": _least,
-    "Minus": _first,
-    "Neighbour": _first,
-    "Reached": _first,
-    "SubjectsOf": _first,
-    "Referents": _first,
-    "SameName": _first,
-    "ArgExtreme": _one,
+    "Intersect": _smallest_input,
+    "Minus": _first_input,
+    "Neighbour": _first_input,
+    "Reached": _first_input,
+    "SubjectsOf": _first_input,
+    "Referents": _first_input,
+    "SameName": _first_input,
+    "ArgExtreme": _single_row,
 }
 _FACTS: Final[FactTable[Estimates, [], float]] = {
     "Scan": _scan,
-    "Where": _where,
-    "WhereQualifier": _where_qualifier,
+    "Where": _where_rows,
+    "WhereQualifier": _qualified_rows,
     "During": _during,
     "DuringAny": _during,
-    "WhereValidity": _where_qualifier,
-    "OtherEnd": _first,
+    "WhereValidity": _qualified_rows,
+    "OtherEnd": _first_input,
 }
 _VALUES: Final[ValueTable[Estimates, [], float]] = {
-    "Objects": _first,
-    "Qualifiers": _first,
-    "Validity": _first,
-    "Predicates": _first,
-    "QualifierKeys": _first,
-    "Names": _first,
-    "RowNumbers": _first,
-    "FilterValues": _first,
-    "Distinct": _first,
+    "Objects": _first_input,
+    "Qualifiers": _first_input,
+    "Validity": _first_input,
+    "Predicates": _first_input,
+    "QualifierKeys": _first_input,
+    "Names": _first_input,
+    "RowNumbers": _first_input,
+    "FilterValues": _first_input,
+    "Distinct": _first_input,
     "Concat": _sum,
-    "Extreme": _one,
-    "Mode": _first,
-    "Nth": _one,
-    "Clip": _first,
-    "Bound": _first,
-    "Choose": _first,
-    "Shown": _first,
-    "Constants": _first,
-    "Apply": _first,
-    "External": _first,
+    "Extreme": _single_row,
+    "Mode": _first_input,
+    "Nth": _single_row,
+    "Clip": _first_input,
+    "Bound": _first_input,
+    "Choose": _first_input,
+    "Shown": _first_input,
+    "Constants": _first_input,
+    "Apply": _first_input,
+    "External": _first_input,
 }
 _SCALARS: Final[ScalarTable[Estimates, [], float]] = {
-    "Count": _first,
-    "Sum": _first,
-    "Mean": _first,
-    "Median": _first,
-    "Deviation": _first,
-    "AnySatisfies": _first,
-    "Exists": _first,
+    "Count": _first_input,
+    "Sum": _first_input,
+    "Mean": _first_input,
+    "Median": _first_input,
+    "Deviation": _first_input,
+    "AnySatisfies": _first_input,
+    "Exists": _first_input,
 }
 _BY_TYPE: Final = {
     **by_type(_ENTITIES), **by_type(_FACTS), **by_type(_VALUES), **by_type(_SCALARS),
-    **dict.fromkeys((alg.EntitiesOf, alg.FactsOf), _few),
+    **dict.fromkeys((alg.EntitiesOf, alg.FactsOf), _unknown_size),
 }  # fmt: skip
 
 
@@ -265,12 +265,12 @@ def arrange(plan: Node, schema: StoredSchema) -> Node:
     estimates = Estimates(schema)
 
     def rule(node: Node) -> Node:
-        return _begun(node, estimates, shared, schema) if isinstance(node, alg.Intersect) else node
+        return _in_order(node, estimates, shared, schema) if isinstance(node, alg.Intersect) else node
 
     return rewrite(plan, rule)
 
 
-def _begun(node: alg.Intersect, estimates: Estimates, several: set[int], schema: StoredSchema) -> alg.Entities:
+def _in_order(node: alg.Intersect, estimates: Estimates, several: set[int], schema: StoredSchema) -> alg.Entities:
     parts = sorted((part for part in node.parts if not isinstance(part, alg.AllEntities)), key=estimates.rows)
     remaining: list[alg.Entities] = [part for part in node.parts if isinstance(part, alg.AllEntities)]
     if len(parts) < 2:
@@ -480,26 +480,26 @@ class Compiler:
         )
         #: Clauses that bind lists, in order.
         self.lets: list[str] = []
-        self._names = self._given = 0
+        self._name_count = self._parameter_count = 0
         self._let_names: list[str] = []
         self._shared = _shared(roots, order)
         self._bound_entities: dict[int, str] = {}
         self._bound_facts: dict[int, tuple[str, alg.Family, alg.End]] = {}
         self._bound_values: dict[int, tuple[str, ValueRows]] = {}
         self._sets: dict[int, str] = {}
-        self._kept: list[Node] = []
+        self._alive: list[Node] = []
         #: Share of a scan's statements that pass its tests, where known at compile time.
         self.shares: dict[int, float] = {}
 
     def name(self, prefix: str) -> str:
         """Return a fresh variable."""
-        self._names += 1
-        return f"{prefix}{self._names}"
+        self._name_count += 1
+        return f"{prefix}{self._name_count}"
 
     def parameter(self, value: Any) -> str:
         """Add a parameter with a value and return its reference."""
-        self._given += 1
-        return self.layout.typed(give(self.parameters, f"p{self._given}", value), value)
+        self._parameter_count += 1
+        return self.layout.typed(give(self.parameters, f"p{self._parameter_count}", value), value)
 
     def is_shared(self, node: Node) -> bool:
         """Tell whether several operators take a node, so that it is bound once."""
@@ -542,7 +542,7 @@ class Compiler:
         if result is None:
             rows = self.entities(node)
             result = self._sets[id(node)] = self.let(rows.clauses, f"collect({rows.variable})")
-            self._kept.append(node)
+            self._alive.append(node)
         return result
 
     # -- the three sorts ---------------------------------------------------------------------------

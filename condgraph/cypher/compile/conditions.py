@@ -36,7 +36,7 @@ def most_frequent(kind: str) -> str:
 
 
 #: Most values of a bag that are compared with, as in process.
-MOST_COMPARED = 10_000
+MAX_COMPARED = 10_000
 
 
 def condition(compiler: Compiler, test: Condition, cell: Cell, ref: str | None = None) -> str:
@@ -198,7 +198,7 @@ def versus(compiler: Compiler, test: alg.Versus, cell: Cell, ref: str | None) ->
     y = Bound(name)
     if isinstance(test.values, alg.Constants):
         written = [compiler.cell_of(reading) for value in dict.fromkeys(test.values.values) for reading in readings_of(value)]
-        values = compiler.parameter(written[:MOST_COMPARED])
+        values = compiler.parameter(written[:MAX_COMPARED])
     else:
         values = readings(compiler, compiler.values(test.values))
     operator = "<>" if test.operator == "!=" else test.operator
@@ -221,7 +221,7 @@ def readings(compiler: Compiler, rows: ValueRows) -> str:
     """Return the distinct values of a bag, in every form they are compared in, as a list of cells."""
     name, k = compiler.name("c"), compiler.name("k")
     c = Bound(name)
-    first = [*rows.clauses, f"WITH {identity(rows.cell)} AS {k}, collect({rows.cell.whole})[0] AS {name} LIMIT {MOST_COMPARED}"]
+    first = [*rows.clauses, f"WITH {identity(rows.cell)} AS {k}, collect({rows.cell.whole})[0] AS {name} LIMIT {MAX_COMPARED}"]
     year = f"toInteger({c.number})"
     is_year = f"{c.unit} = '1' AND {c.number} = toFloat({year}) AND {c.number} >= 1000 AND {c.number} <= 2999"
     begin, end = f"datetime({{year: {year}}}).epochSeconds", f"datetime({{year: {year} + 1}}).epochSeconds"

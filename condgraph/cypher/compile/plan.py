@@ -203,7 +203,7 @@ def look_up(compiler: Compiler, branches: list[list[str]], columns: Sequence[str
 
 
 #: Sums of integers are computed in two parts, neither of which can overflow on the server.
-PART: Final = 2**31
+HALF: Final = 2**31
 #: Type tests by plain type.
 _TYPES: Final = {
     "text": "{} IS :: STRING NOT NULL",
@@ -284,7 +284,7 @@ class _Groups:
         clauses += [line for lines, *_ in measures for line in lines]
         measure_names, odd_count = [compiler.name("m") for _ in measures], compiler.name("n")
         aggregates = [f"{expression} AS {m}" for (_, expression, _), m in zip(measures, measure_names, strict=True)]
-        clauses.append(f"WITH {', '.join([*key_names, *aggregates, f'{self._counted()} AS {odd_count}'])}")
+        clauses.append(f"WITH {', '.join([*key_names, *aggregates, f'{self._count_sum()} AS {odd_count}'])}")
         kinds = [kind for *_, kind in keys]
         tests = [
             f"({k} IS NOT NULL AND NOT ({_typed(kind, k)}))" for k, kind in zip(key_names, kinds, strict=True) if kind != "entity"
@@ -302,7 +302,7 @@ class _Groups:
     def _bound(self, row: list[str]) -> str:
         return f"WITH {', '.join([*row, *(f'{expression} AS {v}' for expression, (v, _) in self._values.items())])}"
 
-    def _counted(self) -> str:
+    def _count_sum(self) -> str:
         # Always an aggregate: next to one, a constant returns no row if there is nothing.
         return " + ".join(self._odd) or "count(null)"
 
@@ -413,9 +413,9 @@ class _Groups:
             v = self._value(result)
             self._odd.append(f"count({v}) - count({_safe(result.kind, v)})")
             return [], self._summed(function, v, result.kind), result.kind
-        return self._far(e, function, of, scans, attribute)
+        return self._end_measure(e, function, of, scans, attribute)
 
-    def _far(
+    def _end_measure(
         self, e: str, function: str, way: ValuePath, scans: list[alg.Scan], attribute: alg.Scan | None
     ) -> tuple[list[str], str, str]:
         """Compile a measure of values that a path leads to from the row."""
@@ -442,7 +442,7 @@ class _Groups:
         inner = self._summed(function, v, result.kind)
         self._odd.append(f"sum({n})")
         line = f"CALL ({e}) {{ {' '.join(matches)} RETURN {inner} AS {x}, {odd} AS {n} }}"
-        return [line], self._again(function, x, result.kind), result.kind
+        return [line], self._outer(function, x, result.kind), result.kind
 
     def _summed(self, function: str, v: str, kind: str) -> str:
         """Return the aggregates of values on the server: their count, and what else the function needs."""
@@ -456,7 +456,7 @@ class _Groups:
             return f"[count(DISTINCT {v})]"
         if function in ("sum", "mean"):
             if kind == "integer":
-                return f"[count({v}), sum({safe} / {PART}), sum({safe} % {PART})]"
+                return f"[count({v}), sum({safe} / {HALF}), sum({safe} % {HALF})]"
             if kind == "float":
                 return f"[count({v}), collect({safe})]"
             raise _Doubtful
@@ -465,7 +465,7 @@ class _Groups:
         best = f"{function}({safe})"
         return f"[count({v}), {f'toString({best})' if kind == 'day' else best}]"
 
-    def _again(self, function: str, x: str, kind: str) -> str:
+    def _outer(self, function: str, x: str, kind: str) -> str:
         """Aggregate the aggregates of rows."""
         if function == "count":
             return f"[sum({x}[0])]"
@@ -504,7 +504,7 @@ class _Groups:
         v = result.expression
         if test.operator in ("known", "missing"):
             return f"{v} IS {'NOT ' if test.operator == 'known' else ''}NULL"
-        readings = [value for value in test.readings if _reads(kind, value)]
+        readings = [value for value in test.readings if _is_of_kind(kind, value)]
         orders = () if kind in ("text", "boolean") else ("<", ">", "<=", ">=")
         if not readings or test.operator not in ("=", "!=", *orders):
             raise _Doubtful
@@ -534,7 +534,7 @@ def _typed(kind: str, v: str) -> str:
     return _TYPES[kind].replace("{}", v)
 
 
-def _reads(kind: str, value: Any) -> bool:
+def _is_of_kind(kind: str, value: Any) -> bool:
     if kind in ("text", "boolean"):
         return isinstance(value, str)
     if kind == "day":
@@ -813,7 +813,7 @@ def _rows(
 
 
 #: The fields that identify a value, by kind.
-_PARTS: Final[dict[Kind, tuple[Listed, ...]]] = {
+_VALUE_FIELDS: Final[dict[Kind, tuple[Listed, ...]]] = {
     Kind.TEXT: ("text",),
     Kind.QUANTITY: ("number", "unit"),
     Kind.TIME: ("start", "end", "precision"),
@@ -840,7 +840,7 @@ def _fields(plan: Node, schema: StoredSchema) -> tuple[str | None, tuple[Listed,
     if not pairs:
         return None, FIELDS
     kinds = {kind for kind, _ in pairs}
-    result = [name for kind in sorted(kinds) for name in _PARTS[kind]]
+    result = [name for kind in sorted(kinds) for name in _VALUE_FIELDS[kind]]
     if Kind.QUANTITY not in kinds and any(kind is Kind.TEXT and unit != NO_UNIT for kind, unit in pairs):
         result.append("unit")
     if Kind.QUANTITY in kinds and schema.inexact:

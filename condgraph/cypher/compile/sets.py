@@ -80,7 +80,7 @@ def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
         tested.sort(key=lambda part: isinstance(part, alg.AllEntities) - isinstance(part, alg.ByName | alg.ById))
         others, tested = tested[:1], tested[1:]
     if len(others) == 1:
-        rows, joined = _joined(compiler, others[0], tested)
+        rows, joined = _joined_rows(compiler, others[0], tested)
         tested = [part for part in tested if part is not joined]
         clauses = list(rows.clauses)
     else:
@@ -88,11 +88,11 @@ def intersect(compiler: Compiler, node: alg.Intersect) -> Rows:
         clauses = [*rows.clauses, f"WITH {rows.variable}, count(*) AS times WHERE times = {len(others)}"]
     if tested:
         conditions = " AND ".join(membership(compiler, part, rows.variable) for part in tested)
-        _ask(clauses, rows.variable, conditions)
+        _add_condition(clauses, rows.variable, conditions)
     return Rows(clauses, rows.variable)
 
 
-def _ask(clauses: list[str], e: str, conditions: str) -> None:
+def _add_condition(clauses: list[str], e: str, conditions: str) -> None:
     """Add a condition on the entities: to the last clause if it makes them distinct, else as a new one."""
     last = f"WITH DISTINCT {e}"
     if clauses and clauses[-1] == last:
@@ -101,7 +101,7 @@ def _ask(clauses: list[str], e: str, conditions: str) -> None:
         clauses.append(f"WITH {e} WHERE {conditions}")
 
 
-def _joined(compiler: Compiler, part: alg.Entities, tested: list[alg.Entities]) -> tuple[Rows, alg.Entities | None]:
+def _joined_rows(compiler: Compiler, part: alg.Entities, tested: list[alg.Entities]) -> tuple[Rows, alg.Entities | None]:
     """Return the rows of a part, and the set already joined with it: a concept, where joining its members costs less."""
     concept = next((other for other in tested if isinstance(other, alg.Members) and not compiler.is_shared(other)), None)
     if concept is None or not isinstance(part, alg.Reached) or compiler.is_shared(part) or compiler.is_shared(part.facts):
@@ -265,7 +265,7 @@ def _wrapped(compiler: Compiler, expression: str) -> str:
 
 
 #: A query starts from a set of at most this many entities, whatever else it has.
-MANY: Final = 30
+MAX_STARTS: Final = 30
 
 
 def family_of(node: alg.Scan) -> alg.Family:
@@ -287,8 +287,8 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
         return FactRows([empty], None, [], f, e, o, "relation", node.reach, compiler.layout.object(o, "relation"))
     f, layout = compiler.name("f"), compiler.layout
     whole = node.of is None or (isinstance(node.of, alg.AllEntities) and node.of.source is None)
-    concept = node.of if _many_members(compiler, node) else None
-    listed = None if whole or concept is not None else _many(compiler, node)
+    concept = node.of if _has_many_members(compiler, node) else None
+    listed = None if whole or concept is not None else _large_anchors(compiler, node)
     of = None if whole or concept is not None or listed is not None or node.of is None else compiler.entities(node.of)
     conditions = [] if node.predicates is not None else [layout.is_statement(f)]
     anchor = compiler.name("e") if of is None else of.variable
@@ -338,16 +338,16 @@ def branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | No
     return joined
 
 
-def _many_members(compiler: Compiler, node: alg.Scan) -> bool:
+def _has_many_members(compiler: Compiler, node: alg.Scan) -> bool:
     """Tell whether the anchors are the members of a concept, and so many that the statements are read first."""
     of = node.of
     if not isinstance(of, alg.Members) or node.predicates is None or compiler.is_shared(of):
         return False
     members = compiler.estimates.members(of)
-    return members < float("inf") and _wanted(compiler, node) < OUTWARD * members
+    return members < float("inf") and _passing(compiler, node) < OUTWARD * members
 
 
-def _many(compiler: Compiler, node: alg.Scan) -> alg.Entities | None:
+def _large_anchors(compiler: Compiler, node: alg.Scan) -> alg.Entities | None:
     """Return the anchors where they outnumber the attribute's statements that pass the tests.
 
     Then the statements are read first and their subjects looked up in a list: going from a value to its subject costs less
@@ -360,10 +360,10 @@ def _many(compiler: Compiler, node: alg.Scan) -> alg.Entities | None:
     if not compiler.layout.indexed(kinds) and id(node) not in compiler.shares:
         return None
     anchors = compiler.estimates.rows(of)
-    return of if anchors > MANY and _wanted(compiler, node) + anchors < OUTWARD * anchors else None
+    return of if anchors > MAX_STARTS and _passing(compiler, node) + anchors < OUTWARD * anchors else None
 
 
-def _wanted(compiler: Compiler, node: alg.Scan) -> float:
+def _passing(compiler: Compiler, node: alg.Scan) -> float:
     """Estimate how many statements of a scan pass its tests."""
     return compiler.estimates.statements(node) * compiler.shares.get(id(node), 1.0)
 
@@ -412,7 +412,7 @@ def _among_entities(compiler: Compiler, node: alg.Where, entities: alg.Entities)
     if isinstance(below, alg.Scan) and isinstance(entities, alg.ByName) and below.anchor == "subject" and below.source is None:
         turned = replace(below, of=entities, anchor="object", family="relation")
         of, estimates = below.of, compiler.estimates
-        if of is not None and estimates.rows(of) > MANY and estimates.rows(turned) < OUTWARD * estimates.rows(of):
+        if of is not None and estimates.rows(of) > MAX_STARTS and estimates.rows(turned) < OUTWARD * estimates.rows(of):
             facts = scan(compiler, turned)
             facts.conditions.append(membership(compiler, of, facts.subject))
             return facts

@@ -40,7 +40,7 @@ class Term:
 Scope = Mapping[str, Term]
 
 
-def _never(compiler: Compiler) -> str:
+def _false(compiler: Compiler) -> str:
     """Return a false condition; the planner of Neo4j 5.26 fails on a literal one."""
     return compiler.parameter(False)
 
@@ -56,22 +56,22 @@ class Bindings:
 def rows(compiler: Compiler, node: alg.Solutions, scope: Scope) -> Bindings:
     """Return the rows of an operator joined with those of a scope, whose terms are all certain."""
     shared = {name: term for name, term in scope.items() if name in node.variables}
-    if shared and not _goes_on(node, shared):
+    if shared and not _continues(node, shared):
         inner = _BY_TYPE[type(node)](compiler, node, {})
-        return _compared(compiler, shared, _called(compiler, inner))
+        return _compared(compiler, shared, _subquery(compiler, inner))
     return _BY_TYPE[type(node)](compiler, node, shared)
 
 
-def _goes_on(node: alg.Solutions, scope: Scope) -> bool:
+def _continues(node: alg.Solutions, scope: Scope) -> bool:
     """Tell whether the rows of an operator may start from the terms of a scope."""
     if isinstance(node, alg.Pattern | alg.EntityRows):
         return True
     if isinstance(node, alg.Join | alg.SemiJoin | alg.AntiJoin):
-        return _goes_on(node.left, scope) and (not isinstance(node, alg.Join) or _goes_on(node.right, scope))
+        return _continues(node.left, scope) and (not isinstance(node, alg.Join) or _continues(node.right, scope))
     if isinstance(node, alg.LeftJoin):
         # Variables that only the right side binds would be compared with the scope before the match is
         # optional.
-        return scope.keys().isdisjoint(set(node.right.variables) - set(node.left.variables)) and _goes_on(node.left, scope)
+        return scope.keys().isdisjoint(set(node.right.variables) - set(node.left.variables)) and _continues(node.left, scope)
     if isinstance(node, alg.WhereRows | alg.BoundRows | alg.DistinctRows):
         return isinstance(node.of, alg.Pattern | alg.EntityRows)
     return False
@@ -120,7 +120,7 @@ def compatible(compiler: Compiler, one: Term, other: Term) -> str:
     return f"({' OR '.join([*tests, test])})" if tests else test
 
 
-def _called(compiler: Compiler, inner: Bindings) -> Bindings:
+def _subquery(compiler: Compiler, inner: Bindings) -> Bindings:
     """Wrap clauses in a subquery that sees no other rows."""
     names = ", ".join(dict.fromkeys(term.text for term in inner.terms.values())) or f"1 AS {compiler.name('x')}"
     return Bindings([compiler.call("\n".join([*inner.clauses, f"RETURN {names}"]))], inner.terms)
@@ -257,7 +257,7 @@ class _Patterns:
                 ends[among.anchor] = among.of
             among = None
         if predicates == ():
-            conditions.append(_never(compiler))
+            conditions.append(_false(compiler))
             predicates = None
         subject, subject_bound = self._place(part.subject, conditions, among=ends.get("subject"))
         loop = isinstance(part.object, alg.Variable) and part.object == part.subject
@@ -277,7 +277,7 @@ class _Patterns:
             sets = [part.object] if isinstance(part.object, alg.Entities) else []
             sets += [ends["object"]] if "object" in ends else []
             if sets and family == "attribute":
-                conditions.append(_never(compiler))
+                conditions.append(_false(compiler))
             elif sets:
                 inside = " AND ".join(membership(compiler, entities, thing) for entities in sets)
                 # The test fails on a value that is no node.
@@ -432,7 +432,7 @@ class _Patterns:
             elif known is not None:
                 labels = list(known.labels or labels)
                 conditions.append(layout.in_label(e, known.text))
-        inside = " AND ".join([layout.in_labels(e, labels) if labels else _never(self._compiler), *conditions])
+        inside = " AND ".join([layout.in_labels(e, labels) if labels else _false(self._compiler), *conditions])
         self.clauses.append(f"WITH * WHERE {inside}" if bound else f"MATCH ({e}) WHERE {inside}")
         self._bind(part.member, Term(e, "entity"))
         if isinstance(concept, alg.Variable) and known is None and concept != part.member:
@@ -533,7 +533,7 @@ def _followed(compiler: Compiler, left: Bindings, node: alg.Solutions) -> Bindin
     shared = {name: term for name, term in left.terms.items() if name in node.variables}
     if all(term.certain for term in shared.values()):
         return rows(compiler, node, shared)
-    inner = _called(compiler, rows(compiler, node, {}))
+    inner = _subquery(compiler, rows(compiler, node, {}))
     return _compared(compiler, shared, inner)
 
 
@@ -544,7 +544,7 @@ def _join(compiler: Compiler, node: alg.Join, scope: Scope) -> Bindings:
     return Bindings([*left.clauses, *right.clauses], {**left.terms, **right.terms})
 
 
-def _left_join(compiler: Compiler, node: alg.LeftJoin, scope: Scope) -> Bindings:
+def _optional_rows(compiler: Compiler, node: alg.LeftJoin, scope: Scope) -> Bindings:
     left = rows(compiler, node.left, scope)
     right = _followed(compiler, left, node.right)
     before = {term.text for term in left.terms.values()}
@@ -612,7 +612,7 @@ def _union(compiler: Compiler, node: alg.UnionAll, scope: Scope) -> Bindings:
 # -- One input ---------------------------------------------------------------------------------------
 
 
-def _where(compiler: Compiler, node: alg.WhereRows, scope: Scope) -> Bindings:
+def _where_rows(compiler: Compiler, node: alg.WhereRows, scope: Scope) -> Bindings:
     of = rows(compiler, node.of, scope)
     term = of.terms[node.variable]
     if term.labels and asks_which(node.condition):
@@ -688,7 +688,7 @@ def _group(compiler: Compiler, node: alg.GroupRows, scope: Scope) -> Bindings:
     for aggregate in node.aggregates:
         n = compiler.name("n")
         if aggregate.of is None:
-            cells = ", ".join(_never_null(compiler, term) for term in of.terms.values())
+            cells = ", ".join(_non_null(compiler, term) for term in of.terms.values())
             counted = f"DISTINCT [{cells}]" if aggregate.distinct else "*"
         else:
             term = of.terms.get(aggregate.of)
@@ -702,7 +702,7 @@ def _group(compiler: Compiler, node: alg.GroupRows, scope: Scope) -> Bindings:
     return Bindings([compiler.call("\n".join(inner))], terms)
 
 
-def _never_null(compiler: Compiler, term: Term) -> str:
+def _non_null(compiler: Compiler, term: Term) -> str:
     key = identity(compiler, term)
     return key if term.certain else f"CASE WHEN {term.text} IS NULL THEN ['unbound'] ELSE {key} END"
 
@@ -754,14 +754,14 @@ SOLUTIONS: Final[SolutionTable[Compiler, [Scope], Bindings]] = {
     "EntityRows": _entity_rows,
     "Rows": _literal,
     "Join": _join,
-    "LeftJoin": _left_join,
+    "LeftJoin": _optional_rows,
     "SemiJoin": _semi_join,
     "AntiJoin": _semi_join,
     "MarkJoin": _mark_join,
     "MinusRows": _semi_join,
     "UnionAll": _union,
     "Filter": None,
-    "WhereRows": _where,
+    "WhereRows": _where_rows,
     "BoundRows": _bound_rows,
     "Extend": None,
     "Unwind": None,

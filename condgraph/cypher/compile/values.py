@@ -48,10 +48,10 @@ def _of_qualifiers(compiler: Compiler, facts: FactRows, clauses: list[str], q: s
     if compiler.refers:
         r = compiler.name("r")
         clauses = [*clauses, compiler.layout.refer(q, r)]
-    return ValueRows(clauses, compiler.layout.qualifier(q), facts.subject, r, _place(compiler, facts))
+    return ValueRows(clauses, compiler.layout.qualifier(q), facts.subject, r, _position(compiler, facts))
 
 
-def _place(compiler: Compiler, facts: FactRows) -> str:
+def _position(compiler: Compiler, facts: FactRows) -> str:
     return compiler.layout.place(facts.fact, facts.value)
 
 
@@ -70,11 +70,11 @@ def validity(compiler: Compiler, node: alg.Validity) -> ValueRows:
     if node.part != "interval":
         q = compiler.name("q")
         clauses = qualified(compiler, facts, q, written(compiler, facts, q, node.part))
-        return ValueRows(clauses, layout.qualifier(q), facts.subject, None, _place(compiler, facts))
+        return ValueRows(clauses, layout.qualifier(q), facts.subject, None, _position(compiler, facts))
     since, until = layout.validity(f)
     facts.conditions.append(f"{since} <> {compiler.constant(UNKNOWN_START)} AND {until} <> {compiler.constant(UNKNOWN_END)}")
     c, n = compiler.name("c"), compiler.name("n")
-    bound = f"WITH {layout.validity_cell(f)} AS {c}, {facts.subject}, {_place(compiler, facts)} AS {n}"
+    bound = f"WITH {layout.validity_cell(f)} AS {c}, {facts.subject}, {_position(compiler, facts)} AS {n}"
     return ValueRows([*facts.render(), bound], Bound(c), facts.subject, None, n)
 
 
@@ -92,7 +92,7 @@ def qualifier_keys(compiler: Compiler, node: alg.QualifierKeys) -> ValueRows:
 
 def _texts(compiler: Compiler, facts: FactRows, clauses: list[str], text: str) -> ValueRows:
     c, n = compiler.name("c"), compiler.name("n")
-    bound = f"WITH {compiler.layout.text_cell(text)} AS {c}, {facts.subject}, {_place(compiler, facts)} AS {n}"
+    bound = f"WITH {compiler.layout.text_cell(text)} AS {c}, {facts.subject}, {_position(compiler, facts)} AS {n}"
     return ValueRows([*clauses, bound], Bound(c), facts.subject, None, n)
 
 

@@ -87,11 +87,11 @@ RESERVED: Final = frozenset({"MEMBER_OF", "SUBCLASS_OF", "QUALIFIER", "IS", "SUB
 _SUFFIX: Final = " (predicate)"
 #: Longest text (in bytes of UTF-8) that is indexed unchanged. An index entry has at most 8,167 bytes in
 #: all.
-LONGEST_KEY: Final = 4_000
+MAX_KEY: Final = 4_000
 #: Longest name of a graph or a unit, and of a predicate that is indexed unchanged, in bytes.
-LONGEST_NAME: Final = 1_000
+MAX_NAME: Final = 1_000
 #: Longest name of a source, in bytes.
-LONGEST_SOURCE: Final = 2_000
+MAX_SOURCE: Final = 2_000
 #: Longest caption, in characters.
 CAPTION: Final = 60
 
@@ -160,7 +160,7 @@ def predicate_of(type_name: str) -> str:
     return type_name[: -len(_SUFFIX)] if type_name.endswith(_SUFFIX) else type_name
 
 
-def index_key(text: str, longest: int = LONGEST_KEY) -> str:
+def index_key(text: str, longest: int = MAX_KEY) -> str:
     """Return a text as it is indexed: unchanged, or its hash if it has more than `longest` bytes."""
     # A character takes at most four bytes.
     if len(text) * 4 <= longest:
@@ -171,7 +171,7 @@ def index_key(text: str, longest: int = LONGEST_KEY) -> str:
 
 def predicate_key(name: str) -> str:
     """Return a predicate's name as it is indexed, which leaves room for the values next to it."""
-    return index_key(name, LONGEST_NAME)
+    return index_key(name, MAX_NAME)
 
 
 def text_order(text: str) -> str:
@@ -243,7 +243,7 @@ def value_properties(value: values.Value) -> dict[str, Any]:
 # -- Indexes on a server -----------------------------------------------------------------------------
 
 
-_NAMES: Final = [item.name for item in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS)]
+_SCHEMA_NAMES: Final = [item.name for item in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS)]
 _ABOUT: Final = (
     "SHOW INDEXES YIELD name, state, labelsOrTypes, properties, owningConstraint WHERE name IN $names "
     "RETURN name, state, labelsOrTypes AS labels, properties, owningConstraint IS NOT NULL AS unique"
@@ -255,7 +255,7 @@ def prepare(connection: Connection) -> bool:
 
     Raises `StoreError` if another index has one of the names: the server would take it for the right one and create none.
     """
-    indexes = {row["name"]: row for row in connection.ask(_ABOUT, {"names": _NAMES})}
+    indexes = {row["name"]: row for row in connection.ask(_ABOUT, {"names": _SCHEMA_NAMES})}
     for entry in (*CONSTRAINTS, *INDEXES, VECTOR_KEYS):
         row = indexes.get(entry.name)
         wanted = [entry.label], list(entry.properties), entry.unique
@@ -290,10 +290,10 @@ def make_indexes(connection: Connection) -> None:
 
 
 #: The stored properties of a `Value` or `Qualifier` node.
-_READ: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
+_VALUE_FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw", "id", "held")
 _QUOTED_SUFFIX: Final = "' (predicate)'"
 #: Most edges that are read in one step where only those of some types are wanted.
-MOST_EDGES = ALL_EDGES = 5_000
+MAX_EDGES = ALL_EDGES = 5_000
 #: Properties of values that share an index, by kind.
 _INDEXED: Final = {values.Kind.QUANTITY: ("number", "unit"), values.Kind.TIME: ("start", "end"), values.Kind.TEXT: ("key",)}
 
@@ -497,7 +497,7 @@ class CondgraphLayout(Layout):
         if predicates and wanted.bound and all(name in hubs for name in predicates):
             side = 0 if wanted.outward else 1
             edges, each = (max(hubs[name][at] for name in predicates) for at in (side, 2 + side))
-            if edges <= MOST_EDGES and each * wanted.anchors <= ALL_EDGES:
+            if edges <= MAX_EDGES and each * wanted.anchors <= ALL_EDGES:
                 return self._given_types(writing, predicates)
         return self._types(predicates)
 
@@ -613,13 +613,13 @@ class CondgraphLayout(Layout):
 
     def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
         q, x = writing.name("q"), writing.name("e")
-        value = "null" if family == "relation" else self.engine.projected(o, *_READ)
+        value = "null" if family == "relation" else self.engine.projected(o, *_VALUE_FIELDS)
         thing = "null" if family == "attribute" else self.described(o)
         if family == "any":
             value, thing = f"CASE WHEN {o}:{VALUE} THEN {value} END", f"CASE WHEN {o}:{ENTITY} THEN {thing} END"
         qualifiers = " + ".join(
             f"COLLECT {{ {clause} OPTIONAL MATCH {self.referred(q, x)} "
-            f"RETURN {self.engine.projected(q, *_READ, 'name', f'ref: {self.described(x)}')} }}"
+            f"RETURN {self.engine.projected(q, *_VALUE_FIELDS, 'name', f'ref: {self.described(x)}')} }}"
             for clause in self.qualifiers(f, o, family, q)
         )
         sources, rows = (

@@ -22,7 +22,7 @@ ABOUT: Final = f"MATCH (i:{VECTORS} {{graph: $graph}}) RETURN i.encoder AS id, i
 #: Reads the content that was encoded.
 CONTENT: Final = f"MATCH (i:{VECTORS} {{graph: $graph}}) RETURN i.content"
 #: Writes the encoder and the content.
-SAY: Final = (
+WRITE_ABOUT: Final = (
     f"MERGE (i:{VECTORS} {{graph: $graph}}) SET i.encoder = $id, i.dimension = $dimension, i.spec = $spec, i.content = $content"
 )
 #: Deletes the record of the encoder.

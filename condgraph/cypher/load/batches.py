@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: The properties of a value, in the order of the rows.
 CELL: Final = ("kind", "text", "key", "number", "exact", "unit", "start", "end", "precision", "order", "ranks")
-_NOTHING: Final = (None,) * len(CELL)
+_EMPTY_CELL: Final = (None,) * len(CELL)
 _WORDS: Final = tuple(kind.name.lower() for kind in Kind)
 
 
@@ -66,9 +66,9 @@ def cells(snapshot: Snapshot, family: str, numbers: NDArray[Any]) -> Iterator[tu
             yield word, time_text(a, b, precision), None, None, None, None, a, b, precision, None, None
         elif kind == Kind.ENTITY:
             name = snapshot.name(ref)
-            yield word, name, index_key(name), *_NOTHING[3:]
+            yield word, name, index_key(name), *_EMPTY_CELL[3:]
         else:
-            yield word, str(UNKNOWN), *_NOTHING[2:]
+            yield word, str(UNKNOWN), *_EMPTY_CELL[2:]
 
 
 def order_of(text: str) -> str | None:
@@ -95,7 +95,7 @@ def caption_of(text: str) -> str:
 #: only delays others. Larger ones are no faster: uncommitted data survives garbage collections, which with
 #: 20,000 records take a fifth of the server's time.
 BATCH: Final = 5_000
-FIRST: Final = 2_000
+FIRST_BATCH: Final = 2_000
 
 Numbers = NDArray[np.int32]
 Rows = list[list[Any]]
@@ -140,7 +140,7 @@ def cut(kind: str, numbers: Numbers, make: Callable[[str, str, Numbers], Batch],
 
     Their names begin with `called`, where the kind does not distinguish them from others.
     """
-    start, size = 0, FIRST
+    start, size = 0, FIRST_BATCH
     while start < len(numbers):
         yield make(kind, f"{called or kind} {start}", numbers[start : start + size])
         start, size = start + size, min(size * 2, BATCH)
@@ -231,7 +231,7 @@ TEXTS: Final[dict[str, str]] = {
     + "SET f.sources = r[4], f.rows = r[5]",
 }
 #: What a load removes, by kind of batch: the match, and the variable removed.
-_GOES: Final = {
+_REMOVED: Final = {
     "gone relations": (_PAIR + "MATCH (a)-[f:$(r[2])]->(b) WHERE f.sid = r[3]", "f"),
     "gone attributes": (_ENTITIES + f"WITH es[r[0]] AS a, r MATCH (a)-[f:$(r[1])]->(v:{VALUE}) WHERE f.sid = r[2]", "v"),
     "gone statements": (f"UNWIND $rows AS r MATCH (o:{STATEMENT} {{graph: $graph, sid: r[0]}})", "o"),
@@ -241,7 +241,7 @@ _GOES: Final = {
     "gone sources": (f"UNWIND $rows AS r MATCH (s:{SOURCE} {{graph: $graph, name: r[0]}})", "s"),
 }
 # A load marks what is to go, and removes it after everything else: until then it can be taken back.
-TEXTS.update((kind, f"{found} SET {name}.gone = $stamp") for kind, (found, name) in _GOES.items())
+TEXTS.update((kind, f"{found} SET {name}.gone = $stamp") for kind, (found, name) in _REMOVED.items())
 #: Queries that remove records within the transaction of a single change.
 REMOVALS: Final[dict[str, str]] = {
     kind: f"{found} DELETE f"
@@ -249,7 +249,7 @@ REMOVALS: Final[dict[str, str]] = {
     else f"{found} OPTIONAL MATCH ({name})-[:QUALIFIER]->(q:{QUALIFIER}) DETACH DELETE q, {name}"
     if name in "vo"
     else f"{found} DETACH DELETE {name}"
-    for kind, (found, name) in _GOES.items()
+    for kind, (found, name) in _REMOVED.items()
 }
 
 
@@ -277,12 +277,12 @@ def texts_of(batch: Batch, text: str, engine: Engine) -> Iterator[tuple[str, lis
     ends = 2 if text.startswith(_PAIR) else 1 if text.startswith(_ENTITIES) else 0
     for names, rows in groups.items():
         written = "".join(f":{engine.quote(stored(name))}" for name in names)
-        ids, rows = _own_ids(batch, rows, ends)
+        ids, rows = _used_ids(batch, rows, ends)
         before, after = text[: computed.start()], text[computed.end() :]
         yield before + written + after, ids, rows
 
 
-def _own_ids(batch: Batch, rows: Rows, ends: int) -> tuple[list[str], Rows]:
+def _used_ids(batch: Batch, rows: Rows, ends: int) -> tuple[list[str], Rows]:
     """Reduce the ids of a batch to those that some rows use, since a query looks up each of them.
 
     A row begins with the positions of its `ends` entities.

@@ -66,12 +66,12 @@ def value_columns(snapshot: Snapshot, family: str, part: slice) -> Columns:
     types = {"number": pa.float64(), **dict.fromkeys(("start", "end", "precision"), pa.int64())}
     rows = cells(snapshot, family, np.arange(part.start, part.stop))
     columns: Columns = dict(zip(CELL, zip(*rows, strict=True), strict=True))
-    columns["ranks"] = _joined(columns["ranks"])
+    columns["ranks"] = _join_lists(columns["ranks"])
     arrays = {name: pa.array(column, types.get(name, pa.large_string())) for name, column in columns.items()}
     return arrays | {"number": _numbers(arrays["number"])}
 
 
-def _joined(lists: Sequence[list[str] | None]) -> list[str | None]:
+def _join_lists(lists: Sequence[list[str] | None]) -> list[str | None]:
     return [None if texts is None else SEPARATOR.join(texts) for texts in lists]
 
 
@@ -313,7 +313,7 @@ class BulkWriter:
                 "key": list(map(layout.index_key, names)),
                 "kind": snapshot.entity_kind[low:high],
                 "order": pa.array(map(order_of, names), pa.large_string()),
-                "ranks": pa.array(_joined(list(map(layout.inner_ranks, names))), pa.large_string()),
+                "ranks": pa.array(_join_lists(list(map(layout.inner_ranks, names))), pa.large_string()),
                 "declared": pa.array([declared.get(number) for number in range(low, high)], pa.string()),
             }
             if len(places):

@@ -125,18 +125,18 @@ LOCKED: Final = (
     f"MERGE (g:{GRAPH} {{name: $graph}}) SET g.beat = coalesce(g.beat, 0) RETURN g {{.*, survey: null}} AS about, "
     "timestamp() AS now"
 )
-_OWN: Final = (
+_TAKE: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph}}) SET g.format = $format, g.complete = false, g.loading = $load, g.owner = $owner, "
     "g.what = $what, g.load = $stamp, g.labelling = coalesce($labelling, g.labelling), g.beat = timestamp()"
 )
 _LABELLING: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.labelling = $labelling"
-_STILL: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.beat = timestamp() RETURN g.name AS name"
-_ONCE: Final = (
+_HEARTBEAT: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.beat = timestamp() RETURN g.name AS name"
+_RECORD_BATCH: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) "
     f"MERGE (l:{LOAD} {{graph: $graph, batch: $batch}}) ON CREATE SET l.records = $records RETURN l.batch AS batch"
 )
 _RELEASE: Final = f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) REMOVE g.owner"
-_DONE: Final = (
+_COMPLETE: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true, g.content = $content, g.counts = $counts, "
     "g.schema = $schema, g.survey = $survey, g.labels = $labels, g.declares = true "
     "REMOVE g.owner, g.loading, g.what, g.beat, g.labelling"
@@ -150,7 +150,7 @@ _REMOVED: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true "
     "REMOVE g.owner, g.loading, g.what, g.beat, g.labelling, g.removing"
 )
-_BACK: Final = (
+_ROLL_BACK: Final = (
     f"MATCH (g:{GRAPH} {{name: $graph, owner: $owner}}) SET g.complete = true "
     "REMOVE g.owner, g.loading, g.what, g.beat, g.labelling"
 )
@@ -220,14 +220,14 @@ class Loading:
         before = about.get("load", 0)
         self.stamp = None if "content" not in about else before if about.get("loading") == load else before + 1
         own = {"graph": self.graph, "format": FORMAT, "load": load, "owner": self._owner.name, "what": what, "stamp": self.stamp}
-        transaction.run(_OWN, {**own, "labelling": labelling})
+        transaction.run(_TAKE, {**own, "labelling": labelling})
         return None
 
     def _live(self) -> None:
         """Send heartbeats."""
         while not self._ended.wait(_BEAT):
             try:
-                self._connection.transaction(self._still)
+                self._connection.transaction(self._beat)
             except StoreError:
                 # The next batch will run into the same error.
                 continue
@@ -236,7 +236,7 @@ class Loading:
         """Record the labels that entities may get during this load, before any is written."""
 
         def state(transaction: Transaction) -> None:
-            self._still(transaction)
+            self._beat(transaction)
             transaction.run(_LABELLING, {"graph": self.graph, "owner": self._owner.name, "labelling": list(labels)})
 
         self._connection.transaction(state)
@@ -246,33 +246,33 @@ class Loading:
         name = f"{self.load} {attempt}{batch.name}"
         self._connection.transaction(lambda transaction: self._write(transaction, name, batch))
 
-    def _still(self, transaction: Transaction) -> None:
-        if not transaction.run(_STILL, {"graph": self.graph, "owner": self._owner.name}).rows:
-            raise self._taken()
+    def _beat(self, transaction: Transaction) -> None:
+        if not transaction.run(_HEARTBEAT, {"graph": self.graph, "owner": self._owner.name}).rows:
+            raise self._taken_over()
 
-    def _taken(self) -> StoreBusyError:
+    def _taken_over(self) -> StoreBusyError:
         return StoreBusyError(f"graph {self.graph!r} was taken over by another process, or deleted")
 
     def _write(self, transaction: Transaction, name: str, batch: Batch) -> None:
         about = {"graph": self.graph, "owner": self._owner.name, "batch": name, "records": len(batch.rows)}
-        once = transaction.run(_ONCE, about)
+        once = transaction.run(_RECORD_BATCH, about)
         if not once.rows:
-            raise self._taken()
+            raise self._taken_over()
         if once.nodes:
             make(transaction, self.graph, batch, TEXTS[batch.kind], self.stamp, self._connection.engine)
         # Last, since it locks the graph's node until the commit.
-        self._still(transaction)
+        self._beat(transaction)
 
     def finish(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
         """Mark the graph as complete, record the labels of entities (`Labelling.stated`), and clear the records of the load."""
-        self._end(_DONE, terms(content, snapshot, labels))
+        self._end(_COMPLETE, terms(content, snapshot, labels))
 
     def remove(self, content: str, snapshot: Snapshot, labels: str | None = None) -> None:
         """Record the new content of the graph, remove what is marked as gone, and mark the graph as complete."""
         parameters = {"stamp": self.stamp, **terms(content, snapshot, labels)}
 
         def start(transaction: Transaction) -> None:
-            self._still(transaction)
+            self._beat(transaction)
             transaction.run(_REMOVING, {"graph": self.graph, "owner": self._owner.name, **parameters})
 
         self._connection.transaction(start)
@@ -285,11 +285,11 @@ class Loading:
 
     def take_back(self) -> None:
         """Mark the graph as it was before the load, and clear the records of the load."""
-        self._end(_BACK, {})
+        self._end(_ROLL_BACK, {})
 
     def _end(self, text: str, about: dict[str, Any]) -> None:
         def end(transaction: Transaction) -> None:
-            self._still(transaction)
+            self._beat(transaction)
             # The records of this load are cleared before others can load: a second load would take them
             # for its own.
             transaction.run(text, {"graph": self.graph, "owner": self._owner.name, **about})

@@ -42,7 +42,7 @@ _ENTITIES: Final = f"MATCH (e:{ENTITY} {{graph: $graph}}) RETURN {_ENTITY}"
 _DECLARES: Final = f"MATCH (g:{GRAPH} {{name: $graph}}) WHERE g.declares RETURN true AS known"
 #: A membership that only follows from another one has no sources.
 _LINK: Final = "a.id, c.id, m.sources, m.rows"
-_BELOW: Final = f"MATCH (a:{ENTITY} {{graph: $graph}})-[m:%s]->(c:{ENTITY}) WHERE size(m.sources) > 0 RETURN {_LINK}"
+_SUBCLASSES: Final = f"MATCH (a:{ENTITY} {{graph: $graph}})-[m:%s]->(c:{ENTITY}) WHERE size(m.sources) > 0 RETURN {_LINK}"
 FIELDS: Final = ("kind", "text", "number", "exact", "unit", "start", "end", "precision", "raw")
 _CELL: Final = f"o.sid, q.name, e.id, {', '.join(f'q.{name}' for name in FIELDS)}"
 _QUALIFIED: Final = f"-[:QUALIFIER]->(q:{QUALIFIER}) OPTIONAL MATCH (q)-[:IS]->(e:{ENTITY}) RETURN {_CELL}"
@@ -75,7 +75,7 @@ def _items(connection: Connection, graph: str) -> Iterator[Item]:
     known = bool(connection.ask(_DECLARES, {"graph": graph}))
     yield from entities_of(rows(_ENTITIES), [item.name for item in listed], known=known)
     for build, edge in ((Member, "MEMBER_OF"), (Subclass, "SUBCLASS_OF")):
-        for below, above, sources, numbers in rows(_BELOW % edge):
+        for below, above, sources, numbers in rows(_SUBCLASSES % edge):
             yield Sourced(build(below, above), places_of(sources, numbers))
     qualifiers = _qualifiers(row for label in (STATEMENT, VALUE) for row in rows(_QUALIFIERS % label))
     yield from statements_of(rows(_RELATIONS), rows(_ATTRIBUTES), qualifiers, connection.engine.read_type)
@@ -132,13 +132,13 @@ def value_in(fields: list[Any]) -> Value:
 
 
 _BY_ID: Final = f"MATCH (e:{ENTITY} {{graph: $graph, handle: $handle}}) "
-_CALLED: Final = (
+_BY_NAME: Final = (
     f"{_BY_ID}RETURN e.id, e.name, e.kind, e.row UNION MATCH (e:{ENTITY} {{graph: $graph, key: $key}}) "
     "RETURN e.id, e.name, e.kind, e.row"
 )
 _NAMES: Final = f"MATCH (e:{ENTITY}) WHERE e.graph = $graph AND e.key IS NOT NULL RETURN e.name LIMIT $most"
 _THESE: Final = f"UNWIND $handles AS handle MATCH (e:{ENTITY}) WHERE e.graph = $graph AND e.handle = handle "
-_ABOVE: Final = "MATCH (e)-[m:%s]->(c) WHERE size(m.sources) > 0 RETURN e.id, m.sources, m.rows, c.id"
+_CONCEPTS: Final = "MATCH (e)-[m:%s]->(c) WHERE size(m.sources) > 0 RETURN e.id, m.sources, m.rows, c.id"
 _FROM: Final = f"MATCH (a:{ENTITY} {{graph: $graph, handle: $handle}})-[f%s]->"
 _USES: Final = (
     f"{_BY_ID}MATCH (e)-[f]->(v) WHERE f.sid IS NOT NULL AND NOT f.sid IN $sids RETURN coalesce(f.sources, v.sources) AS s, "
@@ -177,7 +177,7 @@ class Neo4jParts:
 
     def called(self, text: str) -> list[Entity]:
         """Return the entities whose id or name is a text."""
-        rows = self._rows(_CALLED, handle=index_key(text), key=index_key(text))
+        rows = self._rows(_BY_NAME, handle=index_key(text), key=index_key(text))
         return [Entity(ident, name, EntityKind(kind), row or 0) for ident, name, kind, row in rows if text in (ident, name)]
 
     def some_names(self, most: int) -> list[str]:
@@ -199,7 +199,7 @@ class Neo4jParts:
         memberships: list[Item] = []
         concept_handles: set[str] = set()
         for build, edge in ((Member, "MEMBER_OF"), (Subclass, "SUBCLASS_OF")):
-            for below, places, numbers, concept in self._rows(_THESE + _ABOVE % edge, handles=handles):
+            for below, places, numbers, concept in self._rows(_THESE + _CONCEPTS % edge, handles=handles):
                 memberships.append(Sourced(build(below, concept), places_of(places, numbers)))
                 concept_handles.add(index_key(concept))
         rows = self._rows(f"{_THESE}RETURN {_ENTITY}", handles=[*handles, *sorted(concept_handles - set(handles))])

@@ -59,8 +59,8 @@ def check_graph(name: str) -> str:
         size = len(name.encode())
     except UnicodeEncodeError:
         raise errors.OptionError(f"the name of a graph is text, not {name!r}") from None
-    if size > layout.LONGEST_NAME:
-        raise errors.OptionError(f"the name of a graph has at most {layout.LONGEST_NAME:,} bytes on Neo4j, not {size:,}")
+    if size > layout.MAX_NAME:
+        raise errors.OptionError(f"the name of a graph has at most {layout.MAX_NAME:,} bytes on Neo4j, not {size:,}")
     return name
 
 
@@ -70,11 +70,11 @@ def check_loadable(snapshot: Snapshot, connection: Connection) -> None:
     _check(
         "source",
         (snapshot.source_of(i).name for i in range(len(get("src.name")))),
-        layout.LONGEST_SOURCE,
+        layout.MAX_SOURCE,
         "name= gives it another name",
     )
     units = np.unique(np.concatenate([get("att.unit"), get("q.unit")]))
-    _check("unit", (snapshot.texts[number] for number in units[units >= 0].tolist()), layout.LONGEST_NAME, "is it a unit?")
+    _check("unit", (snapshot.texts[number] for number in units[units >= 0].tolist()), layout.MAX_NAME, "is it a unit?")
     _check_predicates([snapshot.predicate_name(i) for i in range(snapshot.predicate_count)], connection)
 
 
@@ -145,7 +145,7 @@ LEASE: Final = 1.0
 #: Seconds between two looks at whether another loader is done.
 _PAUSE: Final = 0.25
 #: The survey is long, so only its presence for the current content is returned here.
-_LOOK: Final = (
+_READ_STATE: Final = (
     f"MATCH (g:{layout.GRAPH} {{name: $graph}}) "
     "RETURN g {.*, survey: coalesce(g.survey STARTS WITH g.content, false)} AS about, timestamp() AS now"
 )
@@ -162,7 +162,7 @@ _OLDER_CONSTRAINT: Final = (
 _SURVEYED: Final = f"MATCH (g:{layout.GRAPH} {{name: $graph, content: $content}}) SET g.survey = $survey"
 
 Counts = dict[str, int]
-NOTHING: Final = Change()
+NO_CHANGE: Final = Change()
 
 
 def push(
@@ -172,7 +172,7 @@ def push(
     *,
     wait: float,
     on_progress: OnWritten,
-    change: Change = NOTHING,
+    change: Change = NO_CHANGE,
     labels: bool | None = None,
     on_remark: Callable[[str], None] = lambda remark: None,
 ) -> tuple[Counts, Counts]:
@@ -250,7 +250,7 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Load
     `held` tells whether to wait at all.
     """
     connection, graph, snapshot, change, labels = asked
-    adds, what = _asked(snapshot, change)
+    adds, what = _load_identity(snapshot, change)
     complete: bool | None = None
     while True:
         about = _wait_for_others(connection, graph, adds, what, until, held=held)
@@ -280,7 +280,7 @@ def _begin(loading: Loading, asked: _Load, until: float, *, held: bool) -> _Load
                 raise
 
 
-def _asked(snapshot: Snapshot, change: Change) -> tuple[str, list[str]]:
+def _load_identity(snapshot: Snapshot, change: Change) -> tuple[str, list[str]]:
     """Return the identity of a load, equal for the same content and change, and the sources involved."""
     adds = content_digest(snapshot)
     if change:
@@ -301,7 +301,7 @@ def look(connection: Connection, graph: str, patience: float | None = None) -> t
 
     The server has `patience` seconds to answer, at most the timeout of the connection.
     """
-    rows = connection.ask(_LOOK, {"graph": graph}, patience=patience)
+    rows = connection.ask(_READ_STATE, {"graph": graph}, patience=patience)
     return (rows[0]["about"], rows[0]["now"]) if rows else ({}, 0)
 
 
@@ -403,7 +403,7 @@ def write_edit(connection: Connection, graph: str, change: RemoteEdit, about: di
         }  # fmt: skip
     batches = [*RowMaker(change.after, change.before, labelling).batches(), *RemovalBatches(change.before, change.after).batches()]
     if change.stated is not None:
-        batches = list(_of_part(batches, change, change.stated))
+        batches = list(_adapted(batches, change, change.stated))
         check_names(change, connection)
     parameters = {"graph": graph, "number": change.number, "record": change.record, **node}
 
@@ -435,14 +435,14 @@ def check_names(change: RemoteEdit, connection: Connection) -> None:
     """Raise `LoadError` if a server would refuse a part of what a change adds."""
     parts = [part for part in change.edit.added if isinstance(part, Statement)]
     units = [value.unit for part in parts for _, value in (("", part.object), *part.qualifiers) if isinstance(value, Quantity)]
-    _check("unit", units, layout.LONGEST_NAME, "is it a unit?")
+    _check("unit", units, layout.MAX_NAME, "is it a unit?")
     names = {name for part in parts for name in named_in(part)}
     known = {change.before.predicate_name(number) for number in range(change.before.predicate_count)}
     if fresh := sorted(names - known):
         _check_predicates(fresh, connection)
 
 
-def _of_part(batches: Iterable[Batch], change: RemoteEdit, stated: GraphSummary) -> Iterator[Batch]:
+def _adapted(batches: Iterable[Batch], change: RemoteEdit, stated: GraphSummary) -> Iterator[Batch]:
     """Adapt the batches of a part of a graph to the whole: only new sources, and counts of predicates as in the whole graph."""
     known = {change.before.source_of(number).name for number in range(len(change.before.schema.sources))}
     names = {name for part in (*change.edit.added, *change.edit.removed) if isinstance(part, Statement) for name in named_in(part)}
@@ -471,7 +471,7 @@ _NOTED: Final = (
 _PLACES: Final = "SET x.sources = u.sources, x.rows = u.rows DELETE u"
 
 
-def _looked_up(x: str, label: str, key: str, noted: str = "") -> str:
+def _match_by(x: str, label: str, key: str, noted: str = "") -> str:
     # No map in the pattern: some servers do not allow one that refers to earlier variables.
     return f"MATCH ({x}:{label}) WHERE {x}.graph = $graph AND {x}.{key} = u.{noted or key} "
 
@@ -480,12 +480,12 @@ def _set(*names: str) -> str:
     return f"SET {', '.join(f'x.{name} = u.{name}' for name in names)} "
 
 
-_FOUND: Final = _looked_up("a", layout.ENTITY, "handle", "subject")
+_MATCH_SUBJECT: Final = _match_by("a", layout.ENTITY, "handle", "subject")
 #: Restores recorded states, by kind.
 _RESTORE: Final = {
-    "source": f"{_looked_up('x', layout.SOURCE, 'name')}{_set('number', 'location', 'format', 'content')} DELETE u",
-    "predicate": f"{_looked_up('x', layout.PREDICATE, 'key')}{_set('relations', 'attributes', 'qualifiers')} DELETE u",
-    "entity": f"{_looked_up('x', layout.ENTITY, 'handle')}{_set(*ENTITY_PROPERTIES[1:-1])} "
+    "source": f"{_match_by('x', layout.SOURCE, 'name')}{_set('number', 'location', 'format', 'content')} DELETE u",
+    "predicate": f"{_match_by('x', layout.PREDICATE, 'key')}{_set('relations', 'attributes', 'qualifiers')} DELETE u",
+    "entity": f"{_match_by('x', layout.ENTITY, 'handle')}{_set(*ENTITY_PROPERTIES[1:-1])} "
     + "".join(
         f"FOREACH (_ IN CASE WHEN u.kind = {int(kind)} THEN [] ELSE [1] END | REMOVE x:{label}) "
         for kind, label in ((EntityKind.CONCEPT, layout.CONCEPT), (EntityKind.ROW, layout.ROW))
@@ -495,13 +495,13 @@ _RESTORE: Final = {
         for kind, label in ((EntityKind.CONCEPT, layout.CONCEPT), (EntityKind.ROW, layout.ROW))
     )
     + f"DELETE u {RENAMED.format(entity='x')}",
-    "labels": f"{_looked_up('x', layout.ENTITY, 'handle')}REMOVE x:$([l IN labels(x) WHERE l IN $labels]) "
+    "labels": f"{_match_by('x', layout.ENTITY, 'handle')}REMOVE x:$([l IN labels(x) WHERE l IN $labels]) "
     "SET x:$(u.labels) DELETE u",
-    "relation": _FOUND + f"MATCH (a)-[x]->(:{layout.ENTITY}) WHERE x.sid = u.sid AND type(x) = u.type {_PLACES}",
-    "attribute": _FOUND + f"MATCH (a)-[f]->(x:{layout.VALUE}) WHERE f.sid = u.sid AND type(f) = u.type "
+    "relation": _MATCH_SUBJECT + f"MATCH (a)-[x]->(:{layout.ENTITY}) WHERE x.sid = u.sid AND type(x) = u.type {_PLACES}",
+    "attribute": _MATCH_SUBJECT + f"MATCH (a)-[f]->(x:{layout.VALUE}) WHERE f.sid = u.sid AND type(f) = u.type "
     f"SET x.raw = u.raw, x.raws = u.raws, x.name = u.name {_PLACES}",
-    "member": _FOUND
-    + f"{_looked_up('b', layout.ENTITY, 'handle', 'object')}MATCH (a)-[x]->(b) WHERE x.sid IS NULL AND type(x) = u.type {_PLACES}",
+    "member": _MATCH_SUBJECT
+    + f"{_match_by('b', layout.ENTITY, 'handle', 'object')}MATCH (a)-[x]->(b) WHERE x.sid IS NULL AND type(x) = u.type {_PLACES}",
 }
 
 

@@ -138,21 +138,21 @@ class RemovalBatches:
         owners[previous.arrays.get("q.owner")] = True
         relations, attributes = removed[:split], removed[split:] - np.int32(previous.relations)
         types = self._types
-        for part in _pieces(relations):
+        for part in _slices(relations):
             ids = Ids(previous)
             ends = ids.places(previous.relation_subject[part]), ids.places(previous.relation_object[part])
             kinds = [types[p] for p in previous.predicates(part).tolist()]
             yield self._batch("relations", ids, zip(*ends, kinds, sids[part].tolist(), strict=True))
-        for part in _pieces(relations[owners[relations]]):
+        for part in _slices(relations[owners[relations]]):
             yield self._batch("statements", None, ((sid,) for sid in sids[part].tolist()))
-        for part in _pieces(attributes):
+        for part in _slices(attributes):
             ids, numbers = Ids(previous), part + np.int32(previous.relations)
             kinds = [types[p] for p in previous.predicates(numbers).tolist()]
             subjects = ids.places(previous.attribute_subject[part])
             yield self._batch("attributes", ids, zip(subjects, kinds, sids[numbers].tolist(), strict=True))
         for prefix, edge in (("mem", "MEMBER_OF"), ("sub", "SUBCLASS_OF")):
             mapped, pairs = mapped_pairs(previous, prefix, snapshot)[0], Pairs(previous, prefix)
-            for part in _pieces(np.flatnonzero(~np.isin(mapped, Pairs(snapshot, prefix).keys))):
+            for part in _slices(np.flatnonzero(~np.isin(mapped, Pairs(snapshot, prefix).keys))):
                 ids = Ids(previous)
                 below, above = (ids.places(numbers) for numbers in np.divmod(pairs.keys[part], previous.entities))
                 yield self._batch("members", ids, ((a, b, edge) for a, b in zip(below, above, strict=True)), edge)
@@ -176,7 +176,7 @@ class RemovalBatches:
         return Batch(f"gone {kind}", f"gone {kind} {more} {digest}", texts, listed)
 
 
-def _pieces(numbers: NDArray[Any]) -> Iterator[NDArray[Any]]:
+def _slices(numbers: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for start in range(0, len(numbers), BATCH):
         yield numbers[start : start + BATCH]
 
@@ -303,13 +303,13 @@ class RowMaker:
         """Yield all batches, in the order in which they have to be written."""
         snapshot = self.snapshot
         yield from cut("sources", np.arange(len(self.snapshot.arrays.get("src.name")), dtype=np.int32), self._sources)
-        yield from cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._counted_predicates)
+        yield from cut("predicates", np.arange(len(self._predicates), dtype=np.int32), self._predicate_counts)
         for kind, numbers in zip(("entities", "entities that changed"), self._changed_entities(), strict=True):
             yield from cut(kind, numbers, self._entities)
         if self.previous is not None:
             yield from cut("labels", self._labelling.changed(self.previous, self.snapshot), self._labelled)
         yield from self._statements()
-        yield from self._more_sources()
+        yield from self._changed_places()
         yield from ConceptRows(snapshot, self.previous, self._sources_named).batches()
 
     # -- sources, predicates, entities -------------------------------------------------------------
@@ -319,7 +319,7 @@ class RowMaker:
         rows = [[item.name, at, item.location, item.format, item.content or None, item.terms or None] for at, item in sources]
         return Batch(kind, name, [], rows)
 
-    def _counted_predicates(self, kind: str, name: str, numbers: Numbers) -> Batch:
+    def _predicate_counts(self, kind: str, name: str, numbers: Numbers) -> Batch:
         get, rows = self.snapshot.arrays.get, []
         keys = np.bincount(get("q.key"), minlength=len(self._predicates))
         for number in numbers.tolist():
@@ -480,7 +480,7 @@ class RowMaker:
             rows[position][-1].append([self._predicates[key], *cell, ident, place])
         return int(named.sum()), len(keys)
 
-    def _more_sources(self) -> Iterator[Batch]:
+    def _changed_places(self) -> Iterator[Batch]:
         """Yield existing statements whose places, or texts there, have changed."""
         snapshot, previous, known = self.snapshot, self.previous, self._known
         if previous is None or not len(known):

@@ -78,7 +78,7 @@ def make_index(
     connection.schema(layout.make_index(graph, stored_encoder.dimension))
     connection.schema("CALL db.awaitIndexes(600)")
     connection.write(
-        layout.SAY,
+        layout.WRITE_ABOUT,
         {"graph": graph, "id": index.id, "dimension": index.dimension, "spec": index.spec, "content": content},
     )
     counts, name = (len(texts_by_kind["node"]), len(texts_by_kind["predicate"])), f"Neo4j's {layout.index_name(graph)}"

@@ -25,11 +25,11 @@ from condgraph.sparql.layout import GraphIris, double, inexact, integer, order_t
 
 TARGET: Final = "SPARQL"
 #: Longest group, in characters, that is copied into the branches of its unions.
-LONGEST_TEXT: Final = 20_000
+MAX_COPIED: Final = 20_000
 #: What a variable is bound to: an entity, a value node, or either.
 Objects: TypeAlias = Literal["entity", "value", "any"]
 #: A filter that nothing passes.
-NOTHING: Final = "FILTER(false)"
+NEVER: Final = "FILTER(false)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +63,20 @@ class Group(list[str]):
         self.minus: list[str] = []
         self.unions: list[tuple[str, list[Group]]] = []
         #: Whether the unions stay separate, since the later patterns do not need their bindings.
-        self.apart = False
+        self.is_separate = False
 
     @property
     def empty(self) -> bool:
         """Whether a filter makes the group empty."""
-        return any(pattern.endswith(NOTHING) for pattern in self)
+        return any(pattern.endswith(NEVER) for pattern in self)
 
     def text(self) -> str:
         """Return all patterns, to be put between braces."""
-        if self.apart and self.unions:
+        if self.is_separate and self.unions:
             unions = [" UNION ".join(f"{{ {branch.text()} }}" for branch in branches) for _, branches in self.unions]
             return " ".join((*(f"{{ {union} }}" for union in unions), *self, *self.minus))
-        whole = self._spread(LONGEST_TEXT)
-        return whole if whole is not None and len(whole) <= LONGEST_TEXT else self._selected()
+        whole = self._spread(MAX_COPIED)
+        return whole if whole is not None and len(whole) <= MAX_COPIED else self._selected()
 
     def _selected(self) -> str:
         unions = [
@@ -142,7 +142,7 @@ class FactTerms:
 # other comparisons are a FILTER. Numbers that are the same double compare by `pred:order`.
 
 
-_NOTHING: Final = [NOTHING]
+_NO_ROWS: Final = [NEVER]
 #: Characters that UTF-16 sorts differently or writes as two units; the last character of one unit.
 _HIGH: Final = re.compile("[\ue000-\U0010ffff]")
 _PAIRS: Final = re.compile("[\U00010000-\U0010ffff]")
@@ -191,15 +191,15 @@ def test_patterns(compiler: Compiling, test: Condition, v: str, objects: Objects
         return [line for part in test.conditions for line in test_patterns(compiler, part, v, objects, kinds)]
     if isinstance(test, alg.AnyOf):
         alternatives = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test)]
-        parts = [(part, lines) for part, lines in alternatives if lines != _NOTHING]
+        parts = [(part, lines) for part, lines in alternatives if lines != _NO_ROWS]
         if len(parts) < 2:
-            return parts[0][1] if parts else _NOTHING
+            return parts[0][1] if parts else _NO_ROWS
         return ["FILTER(" + " || ".join(_expression(compiler, part, lines, v) for part, lines in parts) + ")"]
     if isinstance(test, alg.Not):
         # Each alternative is negated on its own: Virtuoso finds nothing if EXISTS is the only pattern
         # within NOT EXISTS.
         denied = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test.condition)]
-        return [f"FILTER({_expression(compiler, part, lines, v, 'NOT ')})" for part, lines in denied if lines != _NOTHING]
+        return [f"FILTER({_expression(compiler, part, lines, v, 'NOT ')})" for part, lines in denied if lines != _NO_ROWS]
     raise UnsupportedError("SPARQL", [type(test).__name__])
 
 
@@ -235,7 +235,7 @@ def _compare(compiler: Compiling, test: alg.Compare, v: str, objects: Objects, k
     if isinstance(value, str):
         return _text(compiler, test.operator, value, v, objects, kinds)
     if objects == "entity":
-        return _NOTHING
+        return _NO_ROWS
     if isinstance(value, values.Quantity):
         return _quantity(compiler, test.operator, value, v, kinds)
     if isinstance(value, values.Time):
@@ -273,7 +273,7 @@ def ordered(term: str, text: str, dialect: Dialect) -> tuple[str, str]:
 def _quantity(compiler: Compiling, operator: Operator, literal: values.Quantity, v: str, kinds: Kinds | None) -> list[str]:
     units = None if kinds is None else {unit for kind, unit in kinds if kind is values.Kind.QUANTITY}
     if units is not None and literal.unit not in units:
-        return _NOTHING
+        return _NO_ROWS
     # A unit that all values share is still tested where servers then plan better: Virtuoso begins with a
     # number that many nodes have.
     test_unit = units != {literal.unit} or (operator == "=" and not compiler.target.local)
@@ -292,7 +292,7 @@ def _quantity(compiler: Compiling, operator: Operator, literal: values.Quantity,
         # All numbers of the graph print like their doubles; the literal lies next to one of them.
         nearest = nearest_double(number)
         if operator == "=":
-            return _NOTHING
+            return _NO_ROWS
         if operator == "!=":
             return [f"{v} <pred:value> {x} .{unit}" + (f" FILTER({guard[:-4]})" if guard else "")]
         if abs(nearest) != float("inf"):

@@ -42,7 +42,7 @@ def reach_of(node: Node) -> alg.End:
 
 
 #: A plan whose shared parts expand to more patterns than this is refused.
-MOST_PATTERNS: Final = 20_000
+MAX_PATTERNS: Final = 20_000
 
 
 class Compiler:
@@ -132,7 +132,7 @@ class Compiler:
             return rows
         out.append(f"{subject} {predicate} {thing} .")
         # Any predicate: a store that cannot continue from the union starts at the other end.
-        out.apart |= node.predicates is None
+        out.is_separate |= node.predicates is None
         if node.predicates is None and not self.client_filters:
             out.append(f'FILTER(STRSTARTS(STR({predicate}), "{self.iris.base}"))')
         if not self._every_object_fits(node, objects):
@@ -277,8 +277,8 @@ class Compiler:
     def entities(self, node: Node, e: str, out: conditions.Group) -> bool:
         """Add patterns that bind `e` to each entity of a set, possibly repeated; tell whether `e` is still loose."""
         self._patterns += 1
-        if self._patterns > MOST_PATTERNS:
-            raise UnsupportedError(conditions.TARGET, [f"a program of more than {MOST_PATTERNS} patterns"])
+        if self._patterns > MAX_PATTERNS:
+            raise UnsupportedError(conditions.TARGET, [f"a program of more than {MAX_PATTERNS} patterns"])
         return _ENTITIES_BY_TYPE[type(node)](self, node, e, out)
 
     def settled(self, node: Node, e: str, out: conditions.Group) -> None:
@@ -385,7 +385,7 @@ class Compiler:
         """The entities with the best value of a key, including ties; the most frequent type and unit competes."""
         groups = {group: n for group, n in self.schema.attribute_kinds(node.key).items() if group[0] in (Kind.QUANTITY, Kind.TIME)}
         if not groups:
-            out.append(f"{e} <pred:name> {self.variable('n')} . {conditions.NOTHING}")
+            out.append(f"{e} <pred:name> {self.variable('n')} . {conditions.NEVER}")
             return False
         largest = node.direction == "largest"
         scan = alg.Scan(node.of, (node.key,), family="attribute")

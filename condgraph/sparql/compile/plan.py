@@ -143,7 +143,7 @@ class Compiled:
 def native(node: Node) -> bool:
     """Tell whether an operator and everything below it become patterns."""
     order = postorder(node)
-    return not lowered(order) if over_rows(order) else all(map(_native_one, order))
+    return not lowered(order) if over_rows(order) else all(map(_is_native, order))
 
 
 def lowered(order: Iterable[Node]) -> set[int]:
@@ -151,7 +151,7 @@ def lowered(order: Iterable[Node]) -> set[int]:
     result: set[int] = set()
     shapes: dict[int, RowShape] = {}
     for node in order:
-        if not _native_one(node) or any(id(child) in result for child in node.inputs()):
+        if not _is_native(node) or any(id(child) in result for child in node.inputs()):
             result.add(id(node))
         elif isinstance(node, alg.Solutions):
             if (shape := shape_here(node, shapes)) is None:
@@ -166,7 +166,7 @@ def over_rows(order: Iterable[Node]) -> bool:
     return any(isinstance(node, alg.Solutions) for node in order)
 
 
-def _native_one(node: Node) -> bool:
+def _is_native(node: Node) -> bool:
     if isinstance(node, (alg.Where, alg.WhereQualifier, alg.WhereValidity)):
         return supports_test(node.condition)
     return has_patterns(node)
@@ -192,7 +192,7 @@ _ABOUT: Final = (
 )  # fmt: skip
 #: Terms of the nodes that a branch returns, and terms that lead on from them; more of both with
 #: memberships and sources.
-_OWN: Final = ("fact_h", "fact_r", "fact_t", "source", "row", "raw", "record", "name", "position")
+_RESERVED: Final = ("fact_h", "fact_r", "fact_t", "source", "row", "raw", "record", "name", "position")
 _LEAD: Final = ("fact_h", "fact_t", "record")
 _ENDS: Final = ("member", "concept", "subclass", "superclass")
 _STATED: Final = (*_ENDS, "label", "location", "format", "place")
@@ -239,7 +239,7 @@ def gathering(branches: Iterable[str], target: Target, stated: bool = False) -> 
     they are listed from the schema; entities then also return triples with such predicates, which `Gathered` removes.
     """
     base, about = target.names.base, [f"<{PRED}{term}>" for term in _ABOUT] + [f"<{RDF}type>"]
-    own = [f"<{PRED}{term}>" for term in (*_OWN, *(_STATED if stated else ()))] + [f"<{RDF}type>"]
+    own = [f"<{PRED}{term}>" for term in (*_RESERVED, *(_STATED if stated else ()))] + [f"<{RDF}type>"]
     lead = [f"<{PRED}{term}>" for term in (*_LEAD, *(_ENDS if stated else ()))]
     selected = "SELECT DISTINCT ?leaf ?n WHERE { " + " UNION ".join(f"{{ {branch} }}" for branch in branches) + " }"
     head = "SELECT DISTINCT ?leaf ?n ?s ?p (STR(?x) AS ?o) WHERE "
@@ -270,8 +270,8 @@ def collect(node: Node, leaves: list[Node], extra: list[Node], seen: set[int]) -
     if isinstance(node, (alg.Entities, alg.Facts)) and native(node):
         leaves.append(node)
         return
-    if type(node) in READ:
-        extra.extend(READ[type(node)](node))
+    if type(node) in READERS:
+        extra.extend(READERS[type(node)](node))
     for child in node.inputs():
         collect(child, leaves, extra, seen)
 
@@ -298,7 +298,7 @@ def _every_member(node: alg.Members) -> Iterator[Node]:
 
 #: What is gathered for operators that read the graph (`Facets.reads`) if only the client will know their
 #: inputs.
-READ: Final[dict[type[Node], Callable[[Any], Iterator[Node]]]] = {
+READERS: Final[dict[type[Node], Callable[[Any], Iterator[Node]]]] = {
     alg.Scan: _every_statement,
     alg.ArgExtreme: _every_value,
     alg.Neighbour: _every_row,
@@ -432,7 +432,7 @@ def _leading_to(compiler: Compiler, k: str) -> str:
 
 #: An entity and its name in one column, as IRIs contain no spaces. A second column costs Virtuoso more
 #: than looking up the name.
-_NAMED: Final = '(CONCAT(STR(?e), " ", ?name) AS ?named)'
+_NAME_KEY: Final = '(CONCAT(STR(?e), " ", ?name) AS ?named)'
 
 
 def compile_plan(plan: Node, target: Target) -> Compiled:
@@ -478,7 +478,7 @@ def _root(compiler: Compiler, plan: Node) -> tuple[str, Shape] | None:
             return f"SELECT DISTINCT ?e WHERE {{ {out.text()} }}", "entities"
         compiler.entities(of, "?e", out)
         out.append("?e <pred:name> ?name .")
-        return f"SELECT DISTINCT {_NAMED} WHERE {{ {out.text()} }}", "entities"
+        return f"SELECT DISTINCT {_NAME_KEY} WHERE {{ {out.text()} }}", "entities"
     if isinstance(plan, alg.Count) and isinstance(plan.of, alg.Entities) and native(plan.of):
         out = Group()
         compiler.settled(plan.of, "?e", out)
@@ -572,7 +572,7 @@ def compile_descriptions(iris: list[str]) -> str:
 
 def compile_kinds(compiled: Compiled) -> str:
     """Return the query of a `Compiled` of the shape "entities", with kind and row added."""
-    text = compiled.text.replace(_NAMED, "?e ?name", 1)
+    text = compiled.text.replace(_NAME_KEY, "?e ?name", 1)
     return f"SELECT ?e ?name ?kind ?row WHERE {{ {{ {text} }} ?e {TYPE} ?kind . OPTIONAL {{ ?e <pred:row> ?row }} }}"
 
 

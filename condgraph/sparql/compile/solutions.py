@@ -19,7 +19,7 @@ from condgraph.engine.iris import VALUE, value_name, value_named
 from condgraph.engine.row_shapes import RowShape, Sort, met, of_pattern, shape_of, shapes_of
 from condgraph.engine.store import KnownSchema
 from condgraph.sparql.compile.conditions import (
-    NOTHING,
+    NEVER,
     FactNeeds,
     FactTerms,
     Group,
@@ -32,7 +32,7 @@ from condgraph.sparql.compile.conditions import (
 from condgraph.sparql.layout import GraphIris
 
 #: Steps up to which a path of bounded length is written out.
-MOST_STEPS: Final = 30
+MAX_STEPS: Final = 30
 
 
 class Compiler(Protocol):
@@ -97,7 +97,7 @@ def _is_group(node: alg.Solutions, known: Mapping[int, RowShape]) -> bool:
     if isinstance(node, alg.Rows):
         return all(value_named(value_name(term)) is not None for row in node.rows for term in row if term is not None)  # type: ignore[arg-type]
     if isinstance(node, alg.Path):
-        return node.hops[0].direction != "either" and (node.most is None or node.most <= MOST_STEPS)
+        return node.hops[0].direction != "either" and (node.most is None or node.most <= MAX_STEPS)
     if isinstance(node, alg.SemiJoin | alg.AntiJoin | alg.MarkJoin):
         left, right = known[id(node.left)], known[id(node.right)]
         return all(left[name].certain and right[name].certain for name in left.keys() & right.keys())
@@ -107,7 +107,7 @@ def _is_group(node: alg.Solutions, known: Mapping[int, RowShape]) -> bool:
 # -- Patterns ----------------------------------------------------------------------------------------
 
 
-def _place(compiler: Compiler, place: alg.Place | None, out: list[str], prefix: str = "e") -> str:
+def _node(compiler: Compiler, place: alg.Place | None, out: list[str], prefix: str = "e") -> str:
     """Return the variable of an entity in a pattern."""
     if isinstance(place, alg.Variable):
         return variable(compiler, place.name)
@@ -152,7 +152,7 @@ def _pattern(compiler: Compiler, node: alg.Pattern) -> str:
 def _membership(compiler: Compiler, part: alg.MembershipPattern) -> str:
     """Return the patterns of members and concepts; unbound variables repeat no row."""
     out: list[str] = []
-    e, c = _place(compiler, part.member, out), _place(compiler, part.concept, out, "c")
+    e, c = _node(compiler, part.member, out), _node(compiler, part.concept, out, "c")
     m = compiler.variable("m")
     out.append(f"{m} <pred:member> {e} . {m} <pred:concept> {c} ." if part.direct else f"{e} <pred:instance_of> {c} .")
     own = [variable(compiler, place.name) for place in (part.member, part.concept) if isinstance(place, alg.Variable)]
@@ -166,7 +166,7 @@ def _membership(compiler: Compiler, part: alg.MembershipPattern) -> str:
 def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, often: set[str], out: list[str]) -> str:
     """Add the patterns of a statement and return its variable; `often` are the variables shared with other parts."""
     iris, schema = compiler.iris, compiler.schema
-    s, o = _place(compiler, part.subject, out), _place(compiler, part.object, out)
+    s, o = _node(compiler, part.subject, out), _node(compiler, part.object, out)
     f = compiler.variable("f") if part.statement is None else variable(compiler, part.statement.name)
     single = isinstance(part.predicate, tuple) and len(part.predicate) == 1
     if isinstance(part.predicate, alg.Variable):
@@ -177,7 +177,7 @@ def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, 
     else:
         p = compiler.variable("p")
         if part.predicate is not None:
-            out.append(f"VALUES {p} {{ {' '.join(map(iris.predicate, part.predicate))} }}" if part.predicate else NOTHING)
+            out.append(f"VALUES {p} {{ {' '.join(map(iris.predicate, part.predicate))} }}" if part.predicate else NEVER)
     # The direct triple adds nothing, but most stores start with it. One without statistics would read all
     # statements of one end for each of the other.
     known = (isinstance(end, alg.Entities) or (end is not None and end.name in often) for end in (part.subject, part.object))
@@ -200,7 +200,7 @@ def _statement(compiler: Compiler, part: alg.StatementPattern, shape: RowShape, 
         # Another part of the pattern may narrow the sort.
         objects = _OBJECTS[met("any" if objects == "any" else objects, shape[part.object.name].sort)]
     elif isinstance(part.object, alg.Entities):
-        out += [NOTHING] if objects == "value" else []
+        out += [NEVER] if objects == "value" else []
         objects = "entity"
     predicates = part.predicate if isinstance(part.predicate, tuple) else None
     if objects != "any":
@@ -234,7 +234,7 @@ def _qualifier(compiler: Compiler, qualifier: alg.QualifierPattern, f: str, out:
     else:
         k = variable(compiler, qualifier.key.name)
         keys = [iris.predicate(key) for key in compiler.schema.qualifiers]
-        lines.append(f"VALUES {k} {{ {' '.join(keys)} }}" if keys else NOTHING)
+        lines.append(f"VALUES {k} {{ {' '.join(keys)} }}" if keys else NEVER)
     q = variable(compiler, qualifier.value.name) if isinstance(qualifier.value, alg.Variable) else compiler.variable("q")
     lines.append(f"{f} {k} {q} .")
     if isinstance(qualifier.value, alg.Entities):
@@ -247,7 +247,7 @@ def _qualifier(compiler: Compiler, qualifier: alg.QualifierPattern, f: str, out:
 def _path(compiler: Compiler, node: alg.Path) -> str:
     of = "" if node.of is None else f"{{ {rows(compiler, node.of)} }} "
     out = list[str]()
-    a, b = _place(compiler, node.subject, out), _place(compiler, node.object, out)
+    a, b = _node(compiler, node.subject, out), _node(compiler, node.object, out)
     names = dict.fromkeys(name for hop in node.hops for name in hop.predicates or ())
     sign = "^" if node.hops[0].direction == "backward" else ""
     step = f"({'|'.join(f'{sign}{compiler.iris.predicate(name)}' for name in names)})"
@@ -283,7 +283,7 @@ def _join(compiler: Compiler, node: alg.Join) -> str:
     return f"{{ {rows(compiler, node.left)} }} {{ {rows(compiler, node.right)} }}"
 
 
-def _left_join(compiler: Compiler, node: alg.LeftJoin) -> str:
+def _optional_rows(compiler: Compiler, node: alg.LeftJoin) -> str:
     # In a group of its own, where filters apply to the right side alone.
     return f"{{ {rows(compiler, node.left)} }} OPTIONAL {{ {{ {rows(compiler, node.right)} }} }}"
 
@@ -323,7 +323,7 @@ def _union(compiler: Compiler, node: alg.UnionAll) -> str:
 # -- One input ---------------------------------------------------------------------------------------
 
 
-def _where(compiler: Compiler, node: alg.WhereRows) -> str:
+def _where_rows(compiler: Compiler, node: alg.WhereRows) -> str:
     v = variable(compiler, node.variable)
     shape = shapes_of(node.of)[id(node.of)][node.variable]
     bound = "" if shape.certain else f" FILTER(BOUND({v}))"
@@ -378,7 +378,7 @@ def entities_of(compiler: Compiler, node: alg.EntitiesOf, e: str, out: Group) ->
     """Bind `e` to the distinct entities that a variable is bound to."""
     shape = shapes_of(node.of)[id(node.of)].get(node.variable)
     if shape is None or shape.sort not in ("entity", "any"):
-        out.append(f"{e} <pred:name> {compiler.variable('n')} . {NOTHING}")
+        out.append(f"{e} <pred:name> {compiler.variable('n')} . {NEVER}")
         return False
     v = variable(compiler, node.variable)
     bound = "" if shape.certain else f" FILTER(BOUND({v}))"
@@ -395,7 +395,7 @@ def facts_of(compiler: Compiler, node: alg.FactsOf, out: Group, wanted: FactNeed
         compiler.entities(wanted.among, thing, out)
     shape = shapes_of(node.of)[id(node.of)].get(node.variable)
     if shape is None or shape.sort != "statement":
-        out.append(NOTHING)
+        out.append(NEVER)
     else:
         v = variable(compiler, node.variable)
         bound = "" if shape.certain else f" FILTER(BOUND({v}))"
@@ -410,14 +410,14 @@ SOLUTIONS: Final[SolutionTable[Compiler, [], str]] = {
     "EntityRows": _entity_rows,
     "Rows": _literal,
     "Join": _join,
-    "LeftJoin": _left_join,
+    "LeftJoin": _optional_rows,
     "SemiJoin": _semi_join,
     "AntiJoin": _anti_join,
     "MarkJoin": _mark_join,
     "MinusRows": _anti_join,
     "UnionAll": _union,
     "Filter": None,
-    "WhereRows": _where,
+    "WhereRows": _where_rows,
     "BoundRows": _bound_rows,
     "Extend": None,
     "Unwind": None,

@@ -28,7 +28,7 @@ from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Kind, Qua
 from condgraph.loaders.rdf.inference import SAME
 from condgraph.loaders.rdf.load import CLASSES, STATEMENTS
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON
-from condgraph.sparql.compile.conditions import NOTHING, TARGET
+from condgraph.sparql.compile.conditions import NEVER, TARGET
 from condgraph.sparql.dialect import Dialect
 from condgraph.sparql.layout import string
 from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUBCLASS, TYPE, Mapping, Predicate, is_unknown, node_of
@@ -607,7 +607,7 @@ class Fetcher:
     def union(self, parts: Sequence[Part]) -> str:
         """Return some parts as one query, whose rows `read` reads."""
         if not parts:
-            return f"SELECT ?x ?y ?z WHERE {{ ?x ?y ?z . {NOTHING} }}"
+            return f"SELECT ?x ?y ?z WHERE {{ ?x ?y ?z . {NEVER} }}"
         columns = dict.fromkeys(column for part in parts for column in part.columns)
         chosen, union = " ".join(f"?{column}" for column in columns), either(part.text for part in parts)
         return f"SELECT {chosen} WHERE {{ {union} }} LIMIT {MOST + 1}"
@@ -1005,7 +1005,7 @@ class Fetcher:
             return self._belonging(e, node.concepts, bound=bound)[0]
         if isinstance(node, alg.Union):
             # As a query of its own: if joined with other patterns, an alternative is tried for each of their rows.
-            return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NOTHING])]
+            return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NEVER])]
         if isinstance(node, alg.Intersect):
             ordered = [part for part in node.parts if not isinstance(part, alg.AllEntities)] or list(node.parts)
             # Jena evaluates what follows for each of the first ones.
@@ -1020,11 +1020,11 @@ class Fetcher:
         if isinstance(node, alg.EntitiesOf):
             scope = _Scope()
             patterns = self._rows(node.of, scope)
-            return [_chosen(patterns, scope.variables[node.variable], e)] if node.variable in scope.variables else [NOTHING]
+            return [_chosen(patterns, scope.variables[node.variable], e)] if node.variable in scope.variables else [NEVER]
         raise UnsupportedError(TARGET, [type(node).__name__])
 
     def _nothing(self, e: str) -> str:
-        return f"{e} {self.fresh('p')} {self.fresh('o')} . {NOTHING}"
+        return f"{e} {self.fresh('p')} {self.fresh('o')} . {NEVER}"
 
     def _reached(self, facts: alg.Facts, e: str) -> list[str]:
         subject = reach_of(facts) == "subject"
@@ -1131,7 +1131,7 @@ class Fetcher:
         if node.of is not None and not isinstance(node.of, alg.AllEntities):
             patterns = self.entities(node.of, s if node.anchor == "subject" else o)
         if predicates == []:
-            return [*patterns, NOTHING], Fact(s, self.fresh("p"), o, self.fresh("f"))
+            return [*patterns, NEVER], Fact(s, self.fresh("p"), o, self.fresh("f"))
         backward = node.anchor == "object" if patterns else backward
         pattern, fact = self.layout.statement(s, predicates, o, self.fresh, backward=backward)
         relation = node.family == "relation" or node.anchor == "object" or node.reach == "object"
@@ -1299,7 +1299,7 @@ class Fetcher:
             predicates = self.iris(part.predicate) if isinstance(part.predicate, tuple) else None
             name = part.statement.name if part.statement is not None else ""
             if predicates == []:
-                patterns.append(NOTHING)
+                patterns.append(NEVER)
                 scope.facts[name] = Fact(s, self.fresh("p"), o, self.fresh("f"))
                 continue
             if part.undirected and scope.flipped and scope.wanted == name:
