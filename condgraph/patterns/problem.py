@@ -26,14 +26,8 @@ class Server(Protocol):
         """
         ...
 
-    def joined(
-        self, problem: Problem, ones: NDArray[Any], others: NDArray[Any], forward: bool, backward: bool
-    ) -> NDArray[np.bool_]:
-        """Return which of these pairs of nodes have an edge from the first to the second (`forward`), or back (`backward`)."""
-        ...
-
-    def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Return the edges between pairs of nodes: position of the pair, ascending, and label."""
+    def around(self, nodes: NDArray[Any]) -> SearchGraph:
+        """Return an adjacency of at least the edges of some nodes."""
         ...
 
 
@@ -79,6 +73,10 @@ class Problem:
     #: How many edges may run against the pattern for a small term.
     soft: int = 0
     named: Sequence[Domain] = ()
+
+    def around(self, nodes: NDArray[Any]) -> SearchGraph:
+        """Return an adjacency of at least the edges of some nodes."""
+        return self.graph if self.server is None else self.server.around(nodes)
 
     @property
     def spare(self) -> int:

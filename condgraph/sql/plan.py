@@ -32,7 +32,7 @@ from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, t
 from condgraph.sql.conditions import condition, supports
 from condgraph.sql.rows import plain, plain_facts
 from condgraph.sql.tables import BELOW, CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, NUMBERED, TAKEN, Graph, Row
-from condgraph.sql.terms import NULL, Query, cast, coalesce, column, known, literal, name, named, select, together, within
+from condgraph.sql.terms import NULL, Query, cast, coalesce, column, known, literal, name, named, one_of, select, together, within
 
 # -- Support -----------------------------------------------------------------------------------------
 
@@ -365,6 +365,29 @@ class OwnPlans:
             assert isinstance(concepts, alg.Entities)
             _memberships(compiler, entities, concepts, stated, more, recursive=self._close is None)
         return gathering(compiler, parts, stated, more, most=most)
+
+    def ends(self, parts: Sequence[Unit]) -> Query:
+        """Return the query for the ends of statements between nodes of patterns, and of stated memberships.
+
+        Its rows have the numbers of the subject and the object, the predicate (NULL for a membership), the text of an
+        object that is a text, and the number of the statement.
+        """
+        compiler, branches = self._compiler(*(part.compiled for part in parts)), list[Query]()
+        for part in parts:
+            if part.concepts is None:
+                assert isinstance(part.compiled, alg.Facts)
+                query, table = compiler.statements(part.compiled)
+                query = query.where(one_of(column("kind", table), [int(Kind.TEXT), int(Kind.ENTITY)]), copy=False)
+                names: Sequence[str] = ("s", "o", "predicate", "text", "f")
+                branches.append(query.select(*(column(name, table) for name in names), append=False, copy=False))
+                continue
+            assert isinstance(part.compiled, alg.Entities)
+            sets = (("e", part.compiled), ("concept", part.concepts))
+            tests = [within(column(end), compiler.members(entities)) for end, entities in sets]
+            missing = [cast(NULL.copy(), kind) for kind in ("text", "text", "int")]
+            query = select(column("e"), column("concept"), *missing).from_(compiler.stored("membership"), copy=False)
+            branches.append(query.where(*tests, copy=False))
+        return compiler.whole(together(branches))
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
         """See `Plans.records`."""

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.store import Request, Size
     from condgraph.patterns.matches import Matches
+    from condgraph.patterns.remote.planned import PlannedPatterns
 
 # -- Parts of a graph --------------------------------------------------------------------------------
 
@@ -655,9 +656,21 @@ class SqlStore:
         """Return the subgraphs nearest to a pattern; plans fetch the statements that the search reaches."""
         if not exact:
             raise errors.OptionError("a SQL database has no approximate index", hint="ask with exact=True")
-        from condgraph.patterns.remote.planned import planned
+        return self.steady(lambda: self._patterns().match(pattern, **options))
 
-        return self.steady(lambda: planned(self, self.place, self.name).match(pattern, **options))
+    def _patterns(self) -> PlannedPatterns:
+        from condgraph.patterns.remote.planned import planned
+        from condgraph.sql.patterns import SqlPatterns
+
+        return planned(self, self.place, self.name, counts=self._current().counts, kind=SqlPatterns)
+
+    def entity_numbers(self) -> list[Row]:
+        """Return the number and the id of every entity."""
+        return self.engine.read(self._all("entity", "e", "id"))
+
+    def ends(self, units: Sequence[Unit]) -> list[Row]:
+        """Return the ends of the statements and memberships of some units (`OwnPlans.ends`)."""
+        return self.engine.read(OwnPlans(self._in, self.schema).ends(units))
 
     def witness(self, plan: Node) -> Run:
         """Run a plan in process on its evidence."""

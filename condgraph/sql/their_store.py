@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sqlglot import exp
@@ -28,6 +28,9 @@ from condgraph.sql.tables import CELL, Row, value_of
 from condgraph.sql.terms import NULL, Query, both, cast, column, double, known, literal, named, one_of, select, together
 from condgraph.sql.their_plan import TheirPlans
 from condgraph.sql.theirs import Cell, TheirTables, look_at_cells, shortfalls
+
+if TYPE_CHECKING:
+    from condgraph.patterns.remote.planned import PlannedPatterns
 
 # -- The survey --------------------------------------------------------------------------------------
 
@@ -426,6 +429,11 @@ class TheirStore(SqlStore):
     def steady(self, ask: Any) -> Any:
         """Return what `ask` gives: each query sees one state of the database."""
         return ask()
+
+    def _patterns(self) -> PlannedPatterns:
+        from condgraph.patterns.remote.planned import planned
+
+        return planned(self, self.place, self.name, changing=True)
 
     def check_plan(self, plan: Node) -> None:
         """Raise `UnsupportedError` for operators on the order or number of rows, which a database's rows do not have."""

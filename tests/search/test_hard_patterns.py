@@ -75,7 +75,9 @@ def holds_its_deadline(ask: Callable[..., Any], pattern: Any, seconds: float, as
         found, late = timed(ask, pattern, seconds, asked)
     assert quick_enough(late, LATE), asked
     if found.complete and asked["k"] == 3 and pattern is not HARD["a path of eight near ones"]:
-        assert found.hits.totals.tolist() == [0, 0, 0]
+        # Few nodes have four statements between them.
+        rare = pattern is HARD["a path of four edges side by side"]
+        assert found.hits.totals.tolist() in ([[], [0, 0, 0]] if rare else [[0, 0, 0]])
     if not found.complete:
         assert not found.exact
         assert any("deadline" in line or "found" in line for line in found.warnings)
@@ -110,7 +112,9 @@ def remote(request: pytest.FixtureRequest) -> Any:
     place = found.store if request.param == "neo4j" else found
     place.delete()
     found.push(crowd(200))
-    found.match([(unknown(1), "knows", unknown(2))])
+    for _ in range(2):
+        # The second search copies the edges.
+        found.match([(unknown(1), "knows", unknown(2))])
     yield found
     place.delete()
     found.close()

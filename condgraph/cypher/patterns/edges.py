@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -28,9 +28,9 @@ _NODES: Final = 5_000
 class Neo4jStatements(Statements):
     """The statements of one state of a graph."""
 
-    def __init__(self, store: Neo4jStore) -> None:
-        super().__init__(store)
-        self._graph = store
+    @property
+    def _graph(self) -> Neo4jStore:
+        return cast("Neo4jStore", self._store)
 
     def edges(
         self, catalogue: Catalogue, nodes: Numbers | None, end: End, predicates: Sequence[int], *, statements: bool, tally: Tally

@@ -4,7 +4,7 @@ vector index: then the data fetched does not grow with the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,13 +24,13 @@ from condgraph.patterns.distance.near_terms import CANDIDATES, NearTerms
 from condgraph.patterns.distance.terms import Terms
 from condgraph.patterns.graph import Costs, Numbers
 from condgraph.patterns.matches import Matches
-from condgraph.patterns.remote.catalogue import Tally
-from condgraph.patterns.remote.match import NamedCatalogue, match_remote
+from condgraph.patterns.remote.catalogue import Catalogue, Tally
+from condgraph.patterns.remote.match import match_remote
 from condgraph.patterns.remote.near_catalogue import NearCatalogue
-from condgraph.patterns.remote.planned import edged_predicates
+from condgraph.patterns.remote.planned import PlannedPatterns, edged_predicates, key_of
 from condgraph.patterns.remote.terms import CatalogueTerms, PredicateTerms, exact_distances
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encoder_of
-from condgraph.vectors.stored import IndexReport, matching
+from condgraph.vectors.stored import IndexReport, OnProgress, matching
 
 if TYPE_CHECKING:
     from condgraph.cypher.store import Neo4jStore
@@ -108,7 +108,7 @@ class CandidateSearch:
         exact = self._terms
         terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare, exact.every)
         matches, tally = match_remote(
-            self._place, search, catalogue, terms, program, limit=limit,
+            self._place, catalogue, terms, program, names=search, limit=limit,
             index=f"{name} of Neo4j", tally=tally, noted=warnings, **options,
         )  # fmt: skip
         matches.cypher_queries, matches.pasted = tuple(tally.joins), pasted
@@ -196,13 +196,45 @@ _MEMBERSHIP: Final = (
 )
 
 
-class ContentCache:
-    """What is cached for one content of a graph: its catalogue, and terms by encoder."""
+class ServerVectors:
+    """The vectors of a graph's names on the server. See `patterns.remote.vectors.NameVectors`."""
 
     def __init__(self, store: Neo4jStore, content: str) -> None:
-        self.content, self.place = content, Neo4jStatements(store)
-        self.catalogue = self.place.catalogue_now()
-        self.terms: dict[tuple[str, int], CatalogueTerms] = {}
+        self._connection, self._graph, self._content = store.connection, store.name, content
+
+    def encoder(self, encoder: Encoder | str | None) -> tuple[Encoder, bool]:
+        """Return the encoder to use, and whether the server has its vectors; raises `EncoderMismatchError` naming both."""
+        index = index_of(self._connection, self._graph)
+        if index is None or (encoder is not None and isinstance(encoder_of(encoder), LexicalEncoder)):
+            chosen = encoder_of("lexical" if encoder is None else encoder)
+            return chosen, index is not None and (index.id, index.dimension) == (chosen.id, chosen.dimension)
+        if encoder is None and not index.spec:
+            raise OptionError(f"the index was made by an encoder of the caller's own, {index}", hint="give it as encoder=")
+        return matching(index, encoder_of(index.spec if encoder is None else encoder)), True
+
+    def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
+        """See `NameVectors`."""
+        chosen, stored = self.encoder(encoder)
+        if isinstance(chosen, LexicalEncoder):
+            return CatalogueTerms.lexical(catalogue, chosen)
+        vector_of = fetch(self._connection, self._graph, chosen.dimension) if stored else {}
+        return CatalogueTerms.dense(catalogue, chosen, vector_of)
+
+    def index(self, catalogue: Catalogue, encoder: Encoder | str, on_progress: OnProgress | None) -> IndexReport:
+        """See `NameVectors`."""
+        return make_index(self._connection, self._graph, self._content, catalogue, encoder, on_progress)
+
+
+class ContentPatterns(Neo4jStatements, PlannedPatterns):
+    """Patterns on one content of a graph."""
+
+    def __init__(self, store: Neo4jStore, content: str) -> None:
+        super().__init__(store, ServerVectors(store, content))
+        self.counts = store.counts()
+
+    def tell(self, matches: Matches, tally: Tally) -> None:
+        """See `PlannedPatterns.tell`."""
+        matches.cypher_queries, matches.pasted = tuple(tally.joins), pasted
 
 
 class Neo4jPatterns:
@@ -227,76 +259,33 @@ class Neo4jPatterns:
 
         With `exact=False`, candidates by name come from the server's vector index, and the answer is marked approximate.
         """
-        return self._store.steady(lambda: self._match(program, encoder, limit, exact, period, options))
 
-    def index(self, encoder: Encoder | str, on_progress: Callable[[int, int], None] | None) -> IndexReport:
+        def ask() -> Matches:
+            if exact:
+                return self._now().match(program, encoder=encoder, limit=limit, period=period, **options)
+            return self._near_to(encoder).match(program, limit=limit, **options)
+
+        return self._store.steady(ask)
+
+    def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
         """Store the vectors of the graph on the server, and create its vector index."""
-        cache = self.kept()
-        cache.terms.clear()
         self._near.clear()
-        return make_index(self._store.connection, self._store.name, cache.content, cache.catalogue, encoder, on_progress)
+        return self._now().index(encoder, on_progress)
 
-    def _match(
-        self,
-        program: Any,
-        encoder: Encoder | str | None,
-        limit: int | None,
-        exact: bool,
-        period: Period | None,
-        options: dict[str, Any],
-    ) -> Matches:
-        if not exact:
-            near = self._near_to(encoder)
-            return near.match(program, limit=limit, **options)
-        cache = self.kept()
-        terms = self._terms(cache, encoder)
-        names = NamedCatalogue(cache.catalogue, lambda types: cache.place.of_types(cache.catalogue, types))
-        matches, tally = match_remote(
-            cache.place.at(period), names, cache.catalogue, terms, program, limit=limit, period=period, **options
-        )
-        matches.cypher_queries, matches.pasted = tuple(tally.joins), pasted
-        return matches
-
-    # -- what the client knows ---------------------------------------------------------------------
-
-    def kept(self) -> ContentCache:
-        """Return the cache for the present content of the graph, built anew if the content has changed."""
+    def _now(self) -> ContentPatterns:
+        """Return the patterns on the present content of the graph, made anew if the content has changed."""
         content = self._store.content
         if content not in self._kept:
             self._kept.clear()
-        cache: ContentCache = shared(self._kept, content, lambda: ContentCache(self._store, content))
-        return cache
-
-    def _encoder(self, encoder: Encoder | str | None) -> tuple[Encoder, bool]:
-        """Return the encoder to use, and whether the server has its vectors; raises `EncoderMismatchError` naming both."""
-        index = index_of(self._store.connection, self._store.name)
-        if index is None or (encoder is not None and isinstance(encoder_of(encoder), LexicalEncoder)):
-            chosen = encoder_of("lexical" if encoder is None else encoder)
-            return chosen, index is not None and (index.id, index.dimension) == (chosen.id, chosen.dimension)
-        if encoder is None and not index.spec:
-            raise OptionError(f"the index was made by an encoder of the caller's own, {index}", hint="give it as encoder=")
-        return matching(index, encoder_of(index.spec if encoder is None else encoder)), True
-
-    def _terms(self, kept: ContentCache, encoder: Encoder | str | None) -> CatalogueTerms:
-        key = ("", 0) if encoder is None else _identity(encoder)
-        terms = kept.terms.get(key)
-        if terms is None:
-            chosen, stored = self._encoder(encoder)
-            terms = kept.terms.get((chosen.id, chosen.dimension))
-            if terms is None and isinstance(chosen, LexicalEncoder):
-                terms = CatalogueTerms.lexical(kept.catalogue, chosen)
-            elif terms is None:
-                vector_of = fetch(self._store.connection, self._store.name, chosen.dimension) if stored else {}
-                terms = CatalogueTerms.dense(kept.catalogue, chosen, vector_of)
-            kept.terms[key] = kept.terms[chosen.id, chosen.dimension] = terms
-        return terms
+        patterns: ContentPatterns = shared(self._kept, content, lambda: ContentPatterns(self._store, content))
+        return patterns
 
     def _near_to(self, encoder: Encoder | str | None) -> CandidateSearch:
         """Return the search in the server's index; raises `OptionError` if it has none by this encoder."""
-        key, content = ("", 0) if encoder is None else _identity(encoder), self._store.content
+        key, content = key_of(encoder), self._store.content
         search = self._near.get(key)
         if search is None or search.content != content:
-            chosen, stored = self._encoder(encoder)
+            chosen, stored = ServerVectors(self._store, content).encoder(encoder)
             if not stored:
                 raise OptionError(
                     f"graph {self._store.name!r} has no vector index by {chosen.id!r} on the server",
@@ -308,8 +297,3 @@ class Neo4jPatterns:
                 self._store, content, chosen, edged_predicates(self._store.schema), memberships=memberships, current=current
             )
         return search
-
-
-def _identity(encoder: Encoder | str) -> tuple[str, int]:
-    """Return the cache key of an encoder; one given by name is not loaded for it."""
-    return (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)

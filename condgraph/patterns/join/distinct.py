@@ -11,20 +11,18 @@ node to itself is used as often as a path passes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
 from condgraph.patterns.distance.domains import BARRED, PairEdges, assignment, starts_of
-from condgraph.patterns.graph import Costs
+from condgraph.patterns.graph import Costs, SearchGraph
 from condgraph.patterns.problem import Ends, Problem
 from condgraph.patterns.ranking import Rows
 
-#: Returns the edges between pairs of nodes as `SearchGraph.between` does: position of the pair, ascending, and label.
-Between: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], tuple[NDArray[np.int64], NDArray[Any]]]
 #: If more edges than this join one pair of nodes, they are assigned row by row.
 _TOGETHER: Final = 6
 #: The number of edges on one pair for which all ways of sharing are tried; a further edge joins the first group that it may share.
@@ -65,10 +63,10 @@ def groupings(edges: Sequence[Ends], loop: bool) -> list[list[list[int]]]:
     return ways
 
 
-def _shared_costs(between: Between, prices: NDArray[np.int64], edges: Sequence[Ends], loop: bool, a: Any, b: Any) -> Costs:
+def _shared_costs(graph: SearchGraph, prices: NDArray[np.int64], edges: Sequence[Ends], loop: bool, a: Any, b: Any) -> Costs:
     """Return the total cost of edges, in the cheapest way of sharing statements."""
     ways = groupings(edges, loop)
-    costs = [costs_of(between, np.stack([prices[group].sum(axis=0) for group in groups]), a, b) for groups in ways]
+    costs = [costs_of(graph, np.stack([prices[group].sum(axis=0) for group in groups]), a, b) for groups in ways]
     least: Costs = np.minimum.reduce(costs)
     return least
 
@@ -80,7 +78,6 @@ def apart(
     fresh: Sequence[PairEdges],
     *,
     alone: bool,
-    between: Between | None = None,
 ) -> Rows:
     """Return the rows with their totals corrected; rows above the bound and impossible ones are not removed.
 
@@ -89,7 +86,6 @@ def apart(
     """
     if not len(rows) or not fresh:
         return rows
-    between = between or problem.graph.between
     totals = rows.totals.copy()
     corrected = list(old)
     for position, bond in enumerate(fresh):
@@ -105,7 +101,7 @@ def apart(
             at = np.flatnonzero(affected)
             if len(at):
                 sibling_marks = np.zeros((0, len(at)), bool) if sibling_overlaps is None else sibling_overlaps[:, at]
-                _put_right(problem.edges, rows, totals, at, bond, earlier, overlaps[:, at], siblings, sibling_marks, between)
+                _put_right(problem, rows, totals, at, bond, earlier, overlaps[:, at], siblings, sibling_marks)
         if alone:
             corrected.append(bond)
     return Rows(totals, rows.columns)
@@ -124,16 +120,18 @@ def _same(rows: Rows, bond: PairEdges, others: Sequence[PairEdges]) -> NDArray[n
 
 
 def _put_right(
-    edges: Sequence[Ends], rows: Rows, totals: Costs, at: NDArray[np.int64], bond: PairEdges,
-    others: Sequence[PairEdges], hits: NDArray[np.bool_], beside: Sequence[PairEdges], mine: NDArray[np.bool_], between: Between,
+    problem: Problem, rows: Rows, totals: Costs, at: NDArray[np.int64], bond: PairEdges,
+    others: Sequence[PairEdges], hits: NDArray[np.bool_], beside: Sequence[PairEdges], mine: NDArray[np.bool_],
 ) -> None:  # fmt: skip
     """Add to the totals of the rows `at` what all their bonds on these nodes cost together beyond the costs of their
     two groups.
     """
+    edges = problem.edges
     for kind, members in _kinds(np.concatenate([hits, mine])):
         check()
         part = at[members]
         ones, twos = rows.columns[bond.first][part], rows.columns[bond.second][part]
+        graph = problem.around(ones)
         left = [other for other, hit in zip(others, kind[: len(others)], strict=True) if hit]
         right = [other for other, hit in zip(beside, kind[len(others) :], strict=True) if hit] or [bond]
         # For each bond, whether it begins at the second node; and last, whether the two nodes are one.
@@ -154,7 +152,7 @@ def _put_right(
             if not any(differ(edges[edge_numbers[x]], edges[edge_numbers[y]], loop) for x in parts[1] for y in parts[2]):
                 continue
             total, *separate = (
-                _shared_costs(between, table[columns], [edges[edge_numbers[at]] for at in columns], loop, a, b) for columns in parts
+                _shared_costs(graph, table[columns], [edges[edge_numbers[at]] for at in columns], loop, a, b) for columns in parts
             )
             apart_costs = separate[0] + separate[1]
             row_at = part[positions]
@@ -179,9 +177,9 @@ def _oriented(rows: Rows, bond: PairEdges, part: NDArray[np.int64], ones: NDArra
     return turned
 
 
-def costs_of(between: Between, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> Costs:
+def costs_of(graph: SearchGraph, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> Costs:
     """Return the total cost of edges between pairs of nodes; `BARRED` if there are too few statements."""
-    pair, labels = between(ones, others)
+    pair, labels = graph.between(ones, others)
     costs = np.full(len(ones), BARRED, np.int64)
     is_edge = labels < prices.shape[1] - 1
     pair, labels = pair[is_edge], labels[is_edge]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check
 from condgraph.patterns.distance.domains import BARRED, pair_costs
-from condgraph.patterns.join.distinct import Between, apart
+from condgraph.patterns.join.distinct import apart
 from condgraph.patterns.join.join import CHUNK
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows, best_of_groups, first, groups_of
@@ -95,7 +95,7 @@ def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[
                 pairs = pairs.take(np.flatnonzero(~joined(problem, prices, pairs.columns[one], pairs.columns[two])))
         exact = np.arange(len(pairs))
         if problem.distinct and len(pairs):
-            priced = apart(problem, pairs, old, new, alone=False, between=_between(problem))
+            priced = apart(problem, pairs, old, new, alone=False)
             keep = priced.totals <= min(bound, BARRED - 1)
             exact = np.flatnonzero((priced.totals == pairs.totals)[keep])
             pairs = priced.take(np.flatnonzero(keep))
@@ -103,16 +103,9 @@ def pairs_of(problem: Problem, left: Rows, right: Rows, bound: int) -> Iterator[
             yield pairs, exact
 
 
-def _between(problem: Problem) -> Between | None:
-    """Return the server's `between`, or None to use the graph in process."""
-    return None if problem.server is None else problem.server.between
-
-
 def joined(problem: Problem, prices: NDArray[np.int64], ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which pairs are joined by an edge at these prices (induced subgraphs)."""
-    if problem.server is not None:
-        return problem.server.joined(problem, ones, others, bool(prices[0] < BARRED), bool(prices[1] < BARRED))
-    mask: NDArray[np.bool_] = pair_costs(problem.graph, prices[None, :], ones, others) < BARRED
+    mask: NDArray[np.bool_] = pair_costs(problem.around(ones), prices[None, :], ones, others) < BARRED
     return mask
 
 

@@ -1,5 +1,5 @@
-"""The client's copy of the names of a graph on a server, for pricing patterns: ids, names, texts and predicates, but no
-statements.
+"""The client's copy of the names of a graph on a server, for pricing patterns: ids, names, texts and predicates; and the
+edges of a small graph.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class Catalogue:
         rank[count:] = np.arange(count, size, dtype=np.int32)
         empty = np.empty(0, np.int32)
         self.graph = SearchGraph(np.zeros(size + 1, np.int64), empty, empty, len(self.predicates) + 1, count, rank)
+        #: How many searches there were, and the edges if they were copied.
+        self.searches = 0
+        self.kept: dict[str, Any] = {}
         self._numbers = {ident: number for number, ident in enumerate(self.ids)}
 
     def is_equal(self, other: Catalogue) -> bool:

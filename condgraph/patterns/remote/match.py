@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from condgraph.patterns.priced import NamedNodes, members_of_nearest, priced
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.remote.catalogue import Catalogue, Tally
 from condgraph.patterns.remote.solutions import PatternStore, RemoteReader
+from condgraph.patterns.remote.values import every_value
 from condgraph.patterns.result import Report, Solution, Solutions
 from condgraph.patterns.solve import solve
 
@@ -29,8 +30,9 @@ from condgraph.patterns.solve import solve
 class NamedCatalogue:
     """A catalogue with the members of its concepts, for pricing a pattern (`patterns.priced.NamedNodes`)."""
 
-    def __init__(self, catalogue: Catalogue, of_types: Callable[[Sequence[str]], NDArray[np.int32]]) -> None:
-        self._catalogue, self._of_types = catalogue, of_types
+    def __init__(self, store: PatternStore, catalogue: Catalogue, tally: Tally, *, whole: bool) -> None:
+        """`whole` tells that the search is over the edges of the catalogue."""
+        self._store, self._catalogue, self._tally, self.whole = store, catalogue, tally, whole
         self.graph, self.predicate_names = catalogue.graph, catalogue.predicate_names
         self.holding = catalogue.holding
         self.identified, self.named, self.has_types = catalogue.identified, catalogue.named, len(catalogue.concepts) > 0
@@ -40,12 +42,17 @@ class NamedCatalogue:
         catalogue = self._catalogue
 
         def members(concepts: tuple[int, ...]) -> NDArray[np.int32]:
-            return self._of_types([catalogue.key(number) for number in concepts])
+            return self._store.of_types(catalogue, [catalogue.key(number) for number in concepts])
 
         return members_of_nearest(catalogue.concepts, members, self.graph.rank, hint, k, terms)
 
-    def holders(self, condition: Condition) -> None:
-        """Return None: the server looks for values, under the bound."""
+    def holders(self, condition: Condition) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Return the nodes with such a value, and the predicate of each; None if the search looks for them under the
+        bound.
+        """
+        if not self.whole:
+            return None
+        return self._store.holders(self._catalogue, None, every_value(self._catalogue, condition), self._tally)
 
     def some_names(self) -> Sequence[str]:
         """Return names of entities, at most 65,536."""
@@ -54,11 +61,11 @@ class NamedCatalogue:
 
 def match_remote(
     store: PatternStore,
-    names: NamedNodes,
     catalogue: Catalogue,
     terms: Terms,
     program: Any,
     *,
+    names: NamedNodes | None = None,
     limit: int | None = None,
     index: str = "",
     tally: Tally | None = None,
@@ -68,8 +75,8 @@ def match_remote(
 ) -> tuple[Matches, Tally]:
     """Return the subgraphs on a store that are nearest to a pattern, in the order of a snapshot of it.
 
-    `tally` already counts the queries for the terms; `noted` are warnings that come first. With `period`, only
-    statements of that time match.
+    `names` are those of the catalogue if None; `tally` already counts the queries for the terms; `noted` are warnings
+    that come first. With `period`, only statements of that time match.
     """
     begin = time.perf_counter()
     check_bounds(None, limit, what="solutions to show")
@@ -82,24 +89,23 @@ def match_remote(
         prepare(known_texts, [edge.relation for edge in pattern.edges if edge.known])
     warnings = list(noted)
     tally = tally or Tally()
-
-    server = store.parts(catalogue, tally)
+    whole = period is None and store.copy_edges(catalogue)
+    known_names = names or NamedCatalogue(store, catalogue, tally, whole=whole)
+    server = None if whole else store.parts(catalogue, tally)
 
     def price(form: Pattern) -> Problem:
-        problem = priced(names, form, checked_options, terms, warnings if form is pattern else [])
+        problem = priced(known_names, form, checked_options, terms, warnings if form is pattern else [])
         # All forms of the pattern share what was fetched.
         problem.server = server
         return problem
 
     def read(form: Pattern, problem: Problem, nodes: NDArray[np.int32]) -> RemoteReader:
-        reader = RemoteReader(store, catalogue, form, problem, checked_options)
-        reader.expect(nodes)
-        return reader
+        return RemoteReader(store, catalogue, form, problem, checked_options, nodes)
 
     hits, reader, outcome = solve(pattern, checked_options, price, read)
     why = None
     if outcome.complete and not len(hits.totals):
-        why = emptied(pattern, checked_options, partial(_looser, store, names, catalogue, terms))
+        why = emptied(pattern, checked_options, partial(_looser, store, known_names, catalogue, terms, whole))
     notes = (f"{tally.queries} queries", f"{tally.rows} rows")
     report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)
     matches = Matches(
@@ -110,17 +116,17 @@ def match_remote(
 
 
 def _looser(
-    store: PatternStore, names: NamedNodes, catalogue: Catalogue, terms: Terms, pattern: Pattern, options: MatchOptions
+    store: PatternStore, names: NamedNodes, catalogue: Catalogue, terms: Terms, whole: bool, pattern: Pattern, options: MatchOptions
 ) -> Solution | None:
     """Return the first solution of a looser pattern, which explains why the original has none."""
 
     def price(form: Pattern) -> Problem:
         problem = priced(names, form, options, terms, [])
-        problem.server = store.parts(catalogue, Tally())
+        problem.server = None if whole else store.parts(catalogue, Tally())
         return problem
 
     def read(form: Pattern, problem: Problem, nodes: NDArray[np.int32]) -> RemoteReader:
-        return RemoteReader(store, catalogue, form, problem, options)
+        return RemoteReader(store, catalogue, form, problem, options, nodes)
 
     hits, reader, outcome = solve(pattern, options, price, read)
     if not outcome.complete:

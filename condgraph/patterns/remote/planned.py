@@ -31,11 +31,11 @@ from condgraph.patterns.matches import Matches
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows
 from condgraph.patterns.remote.catalogue import Catalogue, Tally
-from condgraph.patterns.remote.match import NamedCatalogue, match_remote
+from condgraph.patterns.remote.match import match_remote
 from condgraph.patterns.remote.solutions import Held
 from condgraph.patterns.remote.terms import CatalogueTerms
 from condgraph.patterns.remote.values import ValuePlan, value_plans
-from condgraph.patterns.remote.vectors import CachedVectors
+from condgraph.patterns.remote.vectors import CachedVectors, NameVectors
 from condgraph.patterns.values import holders, with_value
 from condgraph.vectors.encoders import Encoder
 from condgraph.vectors.stored import IndexReport, OnProgress
@@ -126,27 +126,11 @@ class FetchedParts:
         Join(part_problem, nodes, bound, None, (), keep).run()
         return Rows.joined(batches), False
 
-    def joined(
-        self, problem: Problem, ones: NDArray[Any], others: NDArray[Any], forward: bool, backward: bool
-    ) -> NDArray[np.bool_]:
-        """Return which of these pairs of nodes are joined by any edge, in the given directions."""
+    def around(self, nodes: NDArray[Any]) -> SearchGraph:
+        """Return the edges of some nodes as an adjacency."""
         predicates = tuple(np.flatnonzero(self.catalogue.used).tolist())
-        mask = np.zeros(len(ones), bool)
-        for near, far, requested in ((ones, others, forward), (others, ones, backward)):
-            if requested:
-                edges = self._fetch(np.unique(near).astype(np.int32), "subject", predicates, statements=False)
-                keys = np.unique(edges[:, 0] << 32 | edges[:, 2])
-                mask |= np.isin(near.astype(np.int64) << 32 | far, keys)
-        return mask
-
-    def between(self, ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Return the edges between pairs of nodes: position of the pair, and label."""
-        predicates = tuple(np.flatnonzero(self.catalogue.used).tolist())
-        near = np.unique(ones).astype(np.int32)
-        edges = [self._fetch(near, end, predicates, statements=True) for end in ("subject", "object")]
-        pairs = np.unique(np.concatenate([ones.astype(np.int64) << 32 | others, others.astype(np.int64) << 32 | ones]))
-        inside = [columns[np.isin(columns[:, 0] << 32 | columns[:, 2], pairs)] for columns in edges]
-        return self._adjacency(inside).between(ones, others)
+        near = np.unique(nodes).astype(np.int32)
+        return adjacency(self.catalogue, [self._fetch(near, end, predicates, statements=True) for end in ("subject", "object")])
 
     # -- the edges of a part -----------------------------------------------------------------------
 
@@ -194,7 +178,7 @@ class FetchedParts:
             predicates = tuple(np.flatnonzero(self.catalogue.used).tolist())
             edges = self._fetch(inside.astype(np.int32), "subject", predicates, statements=parallel)
             fetched.append(edges[np.isin(edges[:, 2], inside)])
-        return self._adjacency(fetched)
+        return adjacency(self.catalogue, fetched)
 
     def values(self, numbers: Numbers | None, plan: ValuePlan) -> Holders:
         """Return the nodes with a value that matches a plan, and its predicates. Only new nodes are fetched."""
@@ -281,6 +265,9 @@ class FetchedParts:
 
     def _fetch(self, numbers: Numbers | None, end: End, predicates: tuple[int, ...], *, statements: bool) -> Edges:
         """Return the edges of nodes at one end. Only new nodes are fetched."""
+        if numbers is None:
+            # By their objects, stores find edges between entities only.
+            end = "subject"
 
         def fetch(fresh: Numbers | None) -> Edges:
             return self.store.edges(self.catalogue, fresh, end, predicates, statements=statements, tally=self.tally)
@@ -289,22 +276,23 @@ class FetchedParts:
         edges = np.concatenate(results) if results else np.empty((0, 4), np.int64)
         return edges if numbers is None else edges[np.isin(edges[:, 0 if end == "subject" else 2], numbers)]
 
-    def _adjacency(self, found: Sequence[Edges]) -> SearchGraph:
-        """Return distinct edges as an adjacency."""
-        graph = self.catalogue.graph
-        size, predicates = self.catalogue.size, graph.predicates
-        edges = np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 4), np.int64)
-        subject, predicate, target = edges[:, 0], edges[:, 1], edges[:, 2]
-        loop = subject == target
-        nodes = np.concatenate([subject, target[~loop]])
-        neighbours = np.concatenate([target, subject[~loop]])
-        labels = np.concatenate([np.where(loop, 2 * predicates + predicate, 2 * predicate), 2 * predicate[~loop] + 1])
-        order = np.lexsort((labels, neighbours, nodes))
-        offsets = np.zeros(size + 1, np.int64)
-        np.cumsum(np.bincount(nodes, minlength=size), out=offsets[1:])
-        return SearchGraph(
-            offsets, neighbours[order].astype(np.int32), labels[order].astype(np.int32), predicates, graph.entities, graph.rank
-        )
+
+def adjacency(catalogue: Catalogue, found: Sequence[Edges]) -> SearchGraph:
+    """Return distinct edges as an adjacency."""
+    graph, size = catalogue.graph, catalogue.size
+    predicates = graph.predicates
+    edges = np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 4), np.int64)
+    subject, predicate, target = edges[:, 0], edges[:, 1], edges[:, 2]
+    loop = subject == target
+    nodes = np.concatenate([subject, target[~loop]])
+    neighbours = np.concatenate([target, subject[~loop]])
+    labels = np.concatenate([np.where(loop, 2 * predicates + predicate, 2 * predicate), 2 * predicate[~loop] + 1])
+    order = np.lexsort((labels, neighbours, nodes))
+    offsets = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(nodes, minlength=size), out=offsets[1:])
+    return SearchGraph(
+        offsets, neighbours[order].astype(np.int32), labels[order].astype(np.int32), predicates, graph.entities, graph.rank
+    )
 
 
 class _Holders:
@@ -382,6 +370,8 @@ def _between(edges: Edges, one: Numbers | None, two: Numbers | None) -> Edges:
 
 # -- Plans -------------------------------------------------------------------------------------------
 
+#: The most statements of a graph whose edges are copied.
+MOST_COPIED = 250_000
 #: The most nodes that a plan names.
 _NAMED: Final = 1_000
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
@@ -390,15 +380,22 @@ _LASTS: Final = 10.0
 
 
 def planned(
-    store: QueryStore, place: str, graph: str, *, changing: bool = False, kind: type[PlannedPatterns] | None = None
+    store: QueryStore,
+    place: str,
+    graph: str,
+    *,
+    changing: bool = False,
+    counts: Mapping[str, int] | None = None,
+    kind: type[PlannedPatterns] | None = None,
 ) -> PlannedPatterns:
-    """Return patterns on a store in its present state. The client's catalogue is read once per state of the graph.
-    `place` and `graph` name the folder where vectors are cached on this machine. If the store is `changing` without
-    notice, names are read again after `_LASTS` seconds, or after ten times the seconds that reading took, if that is
-    more.
+    """Return patterns on a store in its present state. The client's catalogue is read once per state of the graph;
+    `counts` are of this state (None: unknown). `place` and `graph` name the folder where vectors are cached on this
+    machine. If the store is `changing` without notice, names are read again after `_LASTS` seconds, or after ten times
+    the seconds that reading took, if that is more.
     """
     cache = store.naming_schema.kept
     result: PlannedPatterns = shared(cache, "patterns", lambda: (kind or PlannedPatterns)(store, CachedVectors(place, graph)))
+    result.counts = counts
     if changing and time.monotonic() > result.fresh_until:
         cache.pop("patterns", None)
         previous, result = result, planned(store, place, graph, kind=kind)
@@ -415,6 +412,8 @@ class Statements:
     def __init__(self, store: QueryStore) -> None:
         self._store = store
         self._period: Period | None = None
+        #: The counts of the graph, None if they are unknown.
+        self.counts: Mapping[str, int] | None = None
 
     def at(self, period: Period | None) -> Self:
         """Return the same, restricted to statements that hold in a period."""
@@ -425,6 +424,21 @@ class Statements:
     def parts(self, catalogue: Catalogue, tally: Tally) -> FetchedParts:
         """Return the joins of a search, over fetched edges."""
         return FetchedParts(self, catalogue, tally)
+
+    def copy_edges(self, catalogue: Catalogue) -> bool:
+        """Read all edges of a small graph into the catalogue, from its second search on. Tell whether it has them."""
+        catalogue.searches += 1
+        counts = self.counts
+        if counts is None or catalogue.searches == 1 or counts["relations"] + counts["attributes"] > MOST_COPIED:
+            return False
+
+        def read() -> SearchGraph:
+            predicates = np.flatnonzero(catalogue.used).tolist()
+            edges = self.edges(catalogue, None, "subject", predicates, statements=True, tally=Tally())
+            return adjacency(catalogue, [edges])
+
+        catalogue.graph = shared(catalogue.kept, "edges", read)
+        return True
 
     def catalogue_now(self) -> Catalogue:
         """Read the catalogue of the graph."""
@@ -493,8 +507,12 @@ class Statements:
                 units.append(self._members(catalogue, entities, end))
             if units:
                 check()
-                edges.append(edges_in(self._read(units, tally, ends=not statements), catalogue, statements=statements))
+                edges.append(self.edges_of(units, catalogue, statements=statements, tally=tally))
         return np.concatenate(edges)
+
+    def edges_of(self, units: Sequence[Unit], catalogue: Catalogue, *, statements: bool, tally: Tally) -> Edges:
+        """Return the edges of some units. See `edges`."""
+        return edges_in(self._read(units, tally, ends=not statements), catalogue, statements=statements)
 
     def edges_on(
         self, catalogue: Catalogue, nodes: Numbers, end: End, predicates: Sequence[int], few: int | None,
@@ -553,7 +571,7 @@ class Statements:
 class PlannedPatterns(Statements):
     """Patterns on one state of a graph in a store."""
 
-    def __init__(self, store: QueryStore, vectors: CachedVectors) -> None:
+    def __init__(self, store: QueryStore, vectors: NameVectors) -> None:
         super().__init__(store)
         self._vectors = vectors
         #: Warnings added to every search.
@@ -574,21 +592,29 @@ class PlannedPatterns(Statements):
         **options: Any,
     ) -> Matches:
         """Return the subgraphs that are nearest to a pattern, as on a snapshot of the graph (of a period)."""
-        key = ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
+        key = key_of(encoder)
         terms = self._terms.get(key)
         if terms is None:
             terms = self._terms[key] = self._vectors.terms(self.catalogue, encoder)
-        names = NamedCatalogue(self.catalogue, lambda types: self.of_types(self.catalogue, types))
         matches, tally = match_remote(
-            self.at(period), names, self.catalogue, terms, program, limit=limit, noted=self.notes, period=period, **options
+            self.at(period), self.catalogue, terms, program, limit=limit, noted=self.notes, period=period, **options
         )
-        matches.sparql = "\n\n".join(tally.texts) or None
+        self.tell(matches, tally)
         return matches
+
+    def tell(self, matches: Matches, tally: Tally) -> None:
+        """Add the queries that a search sent to its result."""
+        matches.sparql = "\n\n".join(tally.texts) or None
 
     def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
         """Encode and store the vectors of the graph's names, for patterns from now on."""
         self._terms.clear()
         return self._vectors.index(self.catalogue, encoder, on_progress)
+
+
+def key_of(encoder: Encoder | str | None) -> tuple[str, int]:
+    """Return the cache key of an encoder; one given by name is not loaded for it."""
+    return ("", 0) if encoder is None else (encoder, -1) if isinstance(encoder, str) else (encoder.id, encoder.dimension)
 
 
 def texts_of(schema: StoredSchema) -> tuple[str, ...]:

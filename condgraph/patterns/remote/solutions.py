@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from condgraph.engine.bounds import cached
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.domains import PairEdges
 from condgraph.patterns.graph import text_nodes
 from condgraph.patterns.options import MatchOptions
 from condgraph.patterns.problem import Problem, Server
-from condgraph.patterns.reader import SnapshotReader, edges_between
+from condgraph.patterns.reader import SnapshotReader
 from condgraph.patterns.remote.catalogue import Catalogue, Tally
 from condgraph.patterns.remote.values import ValuePlan, every_plan
 from condgraph.patterns.result import EdgeMatch, NodeMatch
@@ -32,6 +33,20 @@ class PatternStore(Protocol):
 
     def parts(self, catalogue: Catalogue, tally: Tally) -> Server:
         """Return the server side of a search, which joins the connected parts of a pattern."""
+        ...
+
+    def copy_edges(self, catalogue: Catalogue) -> bool:
+        """Tell whether the catalogue has all edges, after reading them if that is worth it."""
+        ...
+
+    def of_types(self, catalogue: Catalogue, types: Sequence[str]) -> NDArray[np.int32]:
+        """Return the members of any of some concepts, ascending."""
+        ...
+
+    def holders(
+        self, catalogue: Catalogue, nodes: NDArray[np.int32] | None, plan: ValuePlan, tally: Tally
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return those of some nodes (None: any) that have a value matching a plan, and its predicate."""
         ...
 
     def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]], values: Sequence[Held] = ()) -> Snapshot:
@@ -60,41 +75,32 @@ class SmallNumbers:
         value = self._catalogue.key(number)
         return self._texts.get(value, -1) if self._catalogue.is_text(number) else self._snapshot.identified(value)
 
-    def labels(self, one: int, two: int) -> list[int]:
-        """Return the labels (`patterns.graph`) of all edges between two nodes, as seen from the first."""
-        size = self._catalogue.graph.predicates
-        a, b = self.node(one), self.node(two)
-        if a < 0 or b < 0:
-            return []
-        labels = []
-        for number, outward in edges_between(self._snapshot, a, b):
-            predicate = size - 1 if number < 0 else self.predicates[self._snapshot.predicate_of(number)]
-            labels.append(2 * size + predicate if one == two else 2 * predicate + (0 if outward else 1))
-        return labels
-
 
 class RemoteReader:
     """Reads solutions: nodes from the catalogue, statements when the first edge is looked at (`patterns.result.Reader`)."""
 
     def __init__(
-        self, store: PatternStore, catalogue: Catalogue, pattern: Pattern, problem: Problem, options: MatchOptions
-    ) -> None:
+        self, store: PatternStore, catalogue: Catalogue, pattern: Pattern, problem: Problem, options: MatchOptions,
+        solutions: NDArray[np.int32],
+    ) -> None:  # fmt: skip
+        """The statements of `solutions` are fetched together."""
         self._store, self._catalogue, self._pattern, self._problem, self._options = store, catalogue, pattern, problem, options
-        self._ahead: list[tuple[int, ...]] = []
-        self._places: dict[tuple[int, ...], int] = {}
-        self._read = False
+        self._solutions, self._read = solutions, False
         self._readers: dict[tuple[int, ...], _SmallReader] = {}
 
-    def expect(self, solutions: NDArray[np.int32]) -> None:
-        """Note all solutions, so that their statements are fetched together."""
-        self._ahead = [tuple(row) for row in solutions.tolist()]
-        self._places = {key: at for at, key in enumerate(self._ahead)}
+    @cached
+    def _ahead(self) -> list[tuple[int, ...]]:
+        return [tuple(row) for row in self._solutions.tolist()]
+
+    @cached
+    def _places(self) -> dict[tuple[int, ...], int]:
+        return {key: at for at, key in enumerate(self._ahead)}
 
     def nodes(self, numbers: Sequence[int]) -> tuple[NodeMatch, ...]:
         """Return the nodes, with their terms."""
         if not self._read:
             self._read = True
-            self._catalogue.expect({number for solution in self._ahead for number in solution})
+            self._catalogue.expect(set(self._solutions.ravel().tolist()))
         matches = []
         for node, domain, number in zip(self._pattern.nodes, self._problem.named, numbers, strict=False):
             terms = domain.at(np.array([number])) if node.known else None
@@ -128,7 +134,8 @@ class RemoteReader:
         from condgraph.patterns.join.driver import limited
 
         problem = limited(self._problem, {node: numbers[node] for node in self._options.group_by})
-        problem.server = self._store.parts(self._catalogue, Tally())
+        if problem.server is not None:
+            problem.server = self._store.parts(self._catalogue, Tally())
         return count(problem, total)
 
 

@@ -51,5 +51,10 @@ def value_plan(catalogue: Catalogue, condition: Condition, prices: Mapping[str, 
 def every_plan(problem: Problem, catalogue: Catalogue) -> Iterator[ValuePlan]:
     """Yield, for each edge to a value, the plan of its value under all predicates that may hold it, whatever they cost."""
     for edge in problem.values:
-        names = [catalogue.predicates[number] for number in np.flatnonzero(catalogue.holding(edge.condition)).tolist()]
-        yield value_plan(catalogue, edge.condition, dict.fromkeys(names, 0))
+        yield every_value(catalogue, edge.condition)
+
+
+def every_value(catalogue: Catalogue, condition: Condition) -> ValuePlan:
+    """Return the plan of a value under all predicates that may hold it."""
+    names = [catalogue.predicates[number] for number in np.flatnonzero(catalogue.holding(condition)).tolist()]
+    return value_plan(catalogue, condition, dict.fromkeys(names, 0))

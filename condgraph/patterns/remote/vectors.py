@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from typing import Protocol
 
 from condgraph.engine.errors import OptionError
 from condgraph.patterns.remote.catalogue import Catalogue
@@ -14,6 +15,18 @@ from condgraph.vectors.nearest import DenseVectors
 from condgraph.vectors.stored import IndexReport, OnProgress, VectorCache, matching
 
 
+class NameVectors(Protocol):
+    """The vectors of a graph's names."""
+
+    def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
+        """Return terms by the given encoder, else by the one of the index, else by the lexical one."""
+        ...
+
+    def index(self, catalogue: Catalogue, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
+        """Encode names that have no vector, store the vectors, and use this encoder for patterns from now on."""
+        ...
+
+
 class CachedVectors:
     """The vectors of a graph in a store, cached on this machine."""
 
@@ -21,7 +34,7 @@ class CachedVectors:
         self._cache = VectorCache(store, graph)
 
     def terms(self, catalogue: Catalogue, encoder: Encoder | str | None) -> CatalogueTerms:
-        """Return terms by the given encoder, else by the one of the index made here, else by the lexical one."""
+        """See `NameVectors`."""
         index = self._cache.index
         chosen = None if encoder is None else encoder_of(encoder)
         if index is not None and not isinstance(chosen, LexicalEncoder):
@@ -35,7 +48,7 @@ class CachedVectors:
         return self._dense(catalogue, chosen, None)[0]
 
     def index(self, catalogue: Catalogue, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
-        """Encode names that have no vector, store the vectors here, and use this encoder for patterns from now on."""
+        """See `NameVectors`."""
         begin = time.perf_counter()
         nodes, predicates = len(set(catalogue.labels)), len(catalogue.predicate_names)
         encoded = nodes + predicates
