@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,9 +16,11 @@ from typer.testing import CliRunner
 import condgraph
 from condgraph.cli.app import app
 from condgraph.engine.errors import OptionError, ReadOnlyError, StoreDamagedError, StoreMissingError, UnsupportedError
-from condgraph.engine.facts import Statement
+from condgraph.engine.facts import Sourced, Statement
 from condgraph.engine.snapshot.directory import graph_directory
+from condgraph.engine.snapshot.readback import items
 from condgraph.engine.values import Quantity
+from tests.support.lanes import by_lane
 
 SIZE = "Find(town) QueryAttr(size)"
 
@@ -193,3 +197,55 @@ def test_a_version_whose_manifest_is_damaged_is_not_lost(graph: condgraph.Graph)
     assert not graph.status().notes
     graph.add([Statement("town", "size", Quantity(9))], source="census", replace=True)
     assert not place.exists()
+
+
+OPERATIONS = ("load", "replace", "more", "unload", "add", "add", "retract", "retract", "correct", "compact")
+Fact = tuple[str, str, str]
+
+
+@pytest.mark.parametrize("seed", range(by_lane(2, 60, 500)))
+def test_random_histories_by_two_writers(seed: int, tmp_path: Path) -> None:
+    """Every state of a history is known at its time, as in sets of facts: loads, removals and single changes in any order."""
+    dice = random.Random(seed)
+    writers = [condgraph.open(tmp_path), condgraph.open(tmp_path)]
+    writers[0].keep_versions(50)
+    sources: dict[str, set[Fact]] = {}
+    edits: set[Fact] = set()
+    hidden: set[Fact] = set()
+    history: list[tuple[datetime, set[Fact]]] = []
+    known: set[Fact] = set()
+
+    def some(most: int) -> set[Fact]:
+        return {(dice.choice("abc"), dice.choice("pq"), dice.choice(("1x", "2x", "3x"))) for _ in range(dice.randint(1, most))}
+
+    for step in range(14):
+        graph = dice.choice(writers) if step else writers[0]
+        graph.refresh()
+        what, name = (dice.choice(OPERATIONS), dice.choice("st")) if step else ("load", "s")
+        facts, fact = some(4), dice.choice(sorted(known)) if known else None
+        (new,) = some(1)
+        if what in ("load", "replace", "more") and (what == "load") is (name not in sources):
+            graph.add([Statement(*one) for one in facts], source=name, replace=what == "replace")
+            sources[name] = facts | (sources[name] if what == "more" else set())
+        elif what == "unload" and name in sources:
+            graph.unload(name)
+            del sources[name]
+        elif what == "add" and new not in known:
+            graph.add(*new)
+            edits, hidden = edits | {new}, hidden - {new}
+        elif what == "retract" and fact:
+            graph.retract(Statement(*fact))
+            edits, hidden = edits - {fact}, hidden | {fact}
+        elif what == "correct" and fact and (*fact[:2], new[2]) not in known:
+            graph.correct(Statement(*fact), object=new[2])
+            edits, hidden = edits - {fact} | {(*fact[:2], new[2])}, (hidden | {fact}) - {(*fact[:2], new[2])}
+        elif what == "compact":
+            graph.compact()
+        known = set().union(edits, *sources.values()) - hidden
+        time.sleep(0.002)
+        history.append((datetime.now(UTC), known))
+        time.sleep(0.002)
+    for at, facts in history:
+        statements = items(writers[1].as_of(at).current)
+        found = [one.item for one in statements if isinstance(one, Sourced) and isinstance(one.item, Statement)]
+        assert {(one.subject, one.predicate, one.object) for one in found} == facts
