@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.bounds import check_bounds
 from condgraph.engine.errors import OptionError
@@ -15,6 +15,43 @@ if TYPE_CHECKING:
     from condgraph.engine.conflicts import Prefer
     from condgraph.engine.period import Period, TimeLike
     from condgraph.versions import AsOf
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What an option means, the bounds of a number, and the word for its value on the command line."""
+
+    about: str
+    least: int | None = None
+    most: int | None = None
+    value: str | None = None
+
+
+#: The options that the command line, HTTP and agents share, by name.
+ABOUT: Final[Mapping[str, Option]] = {
+    "at": Option("Only statements that may hold at this time: 1984, 1984-05-03.", value="TIME"),
+    "between": Option("Only statements that may hold between two times.", value="FROM TO"),
+    "certain": Option("Only statements that certainly hold in all of that time."),
+    "as_of": Option("Query an earlier version, by its id or a time: g000003, 2026-11-27.", value="VERSION"),
+    "engine": Option("Engine for a local graph: in process, or its RDF store."),
+    "on_unknown": Option("For an unknown name: an error that lists the nearest, an empty answer, or the nearest predicate."),
+    "group_by": Option("Return each value of this node once; may be repeated.", value="NODE"),
+    "injective": Option("Different nodes must match different entities."),
+    "free": Option("A statement may be used for any edges: free walks."),
+    "induced": Option("Allow no further edges between the nodes; if directed, none against the pattern's either."),
+    "fast": Option("Use the paper's numbers of candidates; the answer is approximate."),
+    "stretch": Option("An edge may match a path of two statements; this costs 0.25."),
+    "leave_out": Option("If nothing is near, one named edge may be left out; this costs 1."),
+    "k_nodes": Option("Number of candidates for each known node.", 1, 100_000),
+    "k_relations": Option("Number of candidates for each known relation.", 1, 100_000),
+    "k_types": Option("Number of types that match a hint.", 1, 100_000),
+    "via": Option("The language that the model writes."),
+    "source": Option("Use only this source."),
+    "samples": Option("Number of programs that vote.", 1, 9),
+    "aware": Option("Write KoPL, restricted to the predicates of the question's entities, if the model's server accepts grammars."),
+    "verbalise": Option("Let the model put the answer into words."),
+    "parts": Option("When to split it into parts: if its answer is empty or doubtful, or always."),
+}
 
 
 # Not frozen, because that costs a short query 5 % of its time.

@@ -25,7 +25,7 @@ from condgraph.engine.snapshot.directory import version_of
 from condgraph.engine.store import plan_texts
 from condgraph.languages.registry import PATTERN, detect, is_sql, unfenced
 from condgraph.prepared import run
-from condgraph.query_options import QueryOptions
+from condgraph.query_options import ABOUT, QueryOptions
 
 if TYPE_CHECKING:
     from condgraph.engine.answer import Answer
@@ -227,14 +227,10 @@ _Table = Annotated[
 ]
 _Parameters = Annotated[Mapping[str, str | int | float] | None, "Values of the parameters ($name) of the program, unquoted"]
 _Language = Annotated[str | None, "kopl, cypher, llm_query or logic; recognised from the text by default"]
-_At = Annotated[str | None, "Only statements that may hold at this time, such as 1984 or 1984-05-03"]
-_Between = Annotated[
-    Sequence[str] | None,
-    "Only statements that may hold between these two times, such as 1984 and 1990",
-    {"min_length": 2, "max_length": 2},
-]
-_Certain = Annotated[bool, "With a time: only what certainly holds in all of it"]
-_AsOf = Annotated[str | None, "An earlier version, by its id or a time, such as g000003 or 2026-11-27"]
+_At = Annotated[str | None, ABOUT["at"].about]
+_Between = Annotated[Sequence[str] | None, ABOUT["between"].about, {"min_length": 2, "max_length": 2}]
+_Certain = Annotated[bool, ABOUT["certain"].about]
+_AsOf = Annotated[str | None, ABOUT["as_of"].about]
 _Prefer = Annotated[
     str | Sequence[str] | Mapping[str, str | Sequence[str]] | None,
     "What counts of two statements that contradict each other: rank, latest, earliest, or sources, best first; or one of these "

@@ -12,7 +12,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
 
 import typer
 
@@ -22,6 +22,7 @@ from condgraph.cli.exits import SWITCHES
 from condgraph.engine.addresses import NEO4J_SCHEMES, SPARQL_SCHEMES, SQL_SCHEMES
 from condgraph.engine.bounds import within
 from condgraph.graph import Graph
+from condgraph.query_options import ABOUT
 
 if TYPE_CHECKING:
     from condgraph.engine.conflicts import Prefer
@@ -46,7 +47,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     flat: list[Parameter] = []
     hints = get_type_hints(command, include_extras=True)
     for parameter in signature(command).parameters.values():
-        hint = hints[parameter.name]
+        hint = _option(parameter.name, hints[parameter.name])
         if is_dataclass(hint) and isinstance(hint, type):
             groups[parameter.name] = hint
             flat += _options(hint)
@@ -72,10 +73,18 @@ def _options(group: type[Any]) -> list[Parameter]:
             item.name,
             Parameter.KEYWORD_ONLY,
             default=Parameter.empty if item.default is MISSING else item.default,
-            annotation=hints[item.name],
+            annotation=_option(item.name, hints[item.name]),
         )
         for item in fields(group)
     ]
+
+
+def _option(name: str, hint: Any) -> Any:
+    """Return the type of an option, with what the record of shared options says of it unless it says so itself."""
+    if get_origin(hint) is Annotated or (shared := ABOUT.get(name)) is None:
+        return hint
+    metavar = shared.value or ("N" if shared.least is not None else name.upper() if hint == str | None else None)
+    return Annotated[hint, typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, min=shared.least, help=shared.about)]
 
 
 # -- from texts to values ----------------------------------------------------------------------------

@@ -39,8 +39,8 @@ class AskingOptions:
             help="openai:MODEL, openai:MODEL@BASE_URL, langchain:PROVIDER:NAME or replay:FILE.",
         ),
     ]
-    via: Annotated[Via, typer.Option("--via", help="The language that the model writes.")] = "auto"
-    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Use only this source.")] = None
+    via: Via = "auto"
+    source: str | None = None
     choose: Annotated[
         list[str] | None, typer.Option("--choose", metavar="NAME=KEY", help="The meaning of a name; may be repeated.")
     ] = None
@@ -49,11 +49,9 @@ class AskingOptions:
         Path | None,
         typer.Option("--demos", metavar="FILE", exists=True, dir_okay=False, help="Demonstrations to add to the graph."),
     ] = None
-    samples: Annotated[int, typer.Option("--samples", metavar="N", min=1, help="Number of programs that vote.")] = 1
+    samples: int = 1
     retries: Annotated[int, typer.Option("--retries", metavar="N", min=0, help="Maximum corrections of a program.")] = 3
-    parts: Annotated[
-        Parts, typer.Option("--parts", help="When to split it into parts: if its answer is empty or doubtful, or always.")
-    ] = "never"
+    parts: Parts = "never"
     calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="Maximum calls of the model.")] = 8
     prompt_tokens: Annotated[int, typer.Option("--prompt-tokens", metavar="N", min=1, help="Maximum tokens in a prompt.")] = 5000
     excerpt_tokens: Annotated[
@@ -61,14 +59,8 @@ class AskingOptions:
     ] = None
     seconds: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Maximum time in seconds.")] = 60.0
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Seed of the requests to the model.")] = 0
-    aware: Annotated[
-        bool,
-        typer.Option(
-            "--aware",
-            help="Write KoPL, restricted to the predicates of the question's entities, if the model's server accepts grammars.",
-        ),
-    ] = False
-    verbalise: Annotated[bool, typer.Option("--verbalise", help="Let the model put the answer into words.")] = False
+    aware: bool = False
+    verbalise: bool = False
     transcript: Annotated[
         Path | None, typer.Option("--transcript", metavar="FILE", help="Record the calls, to replay them with --llm replay:FILE.")
     ] = None

@@ -34,14 +34,9 @@ EngineName = Literal["snapshot", "sparql"]
 class TimeOptions:
     """Options for the times of the statements that count."""
 
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="Only statements that may hold at this time: 1984, 1984-05-03.")
-    ] = None
-    between: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--between", metavar="FROM TO", help="Only statements that may hold between two times."),
-    ] = None
-    certain: Annotated[bool, typer.Option("--certain", help="Only statements that certainly hold in all of that time.")] = False
+    at: str | None = None
+    between: tuple[str, str] | None = None
+    certain: bool = False
 
     def of_time(self) -> dict[str, Any]:
         """Return the options for methods of `Graph`."""
@@ -52,10 +47,7 @@ class TimeOptions:
 class ViewOptions(TimeOptions):
     """Options that select which statements count."""
 
-    as_of: Annotated[
-        str | None,
-        typer.Option("--as-of", metavar="VERSION", help="Query an earlier version, by its id or a time: g000003, 2026-11-27."),
-    ] = None
+    as_of: str | None = None
     prefer: arguments.PreferOption = None
 
     def given(self) -> dict[str, Any]:
@@ -89,9 +81,7 @@ def query(
     reading: ProgramOptions,
     view: ViewOptions,
     login: arguments.LoginOptions,
-    engine: Annotated[
-        EngineName | None, typer.Option("--engine", help="Engine for a local graph: in process, or its RDF store.")
-    ] = None,
+    engine: EngineName | None = None,
     form: Annotated[render.Format, typer.Option("--format", help="Format of the answer.")] = "table",
     evidence: Annotated[bool, typer.Option("--evidence", help="Show the facts that the answer rests on.")] = False,
     check: Annotated[
@@ -103,12 +93,7 @@ def query(
     ] = False,
     timeout: arguments.TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Maximum answers.")] = None,
-    on_unknown: Annotated[
-        OnUnknown,
-        typer.Option(
-            "--on-unknown", help="For an unknown name: an error that lists the nearest, an empty answer, or the nearest predicate."
-        ),
-    ] = "error",
+    on_unknown: OnUnknown = "error",
 ) -> None:
     """Run a program on a graph, and show its answer."""
     with guard():
@@ -162,23 +147,16 @@ class SearchOptions:
 
     k: Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of subgraphs, or of answers with --group-by.")] = 3
     best: Annotated[bool, typer.Option("--best", help="All subgraphs at the best distance, instead of -k.")] = False
-    group_by: Annotated[
-        list[str] | None, typer.Option("--group-by", metavar="NODE", help="Return each value of this node once; may be repeated.")
-    ] = None
+    group_by: list[str] | None = None
     distinct_from: Annotated[
         list[str] | None,
         typer.Option(
             "--distinct-from", metavar="[NODE=]NAME", help="Excluded matches of unknown nodes, or of one node; may be repeated."
         ),
     ] = None
-    injective: Annotated[bool, typer.Option("--injective", help="Different nodes must match different entities.")] = False
-    free: Annotated[bool, typer.Option("--free", help="A statement may be used for any edges: free walks.")] = False
-    induced: Annotated[
-        bool,
-        typer.Option(
-            "--induced", help="Allow no further edges between the nodes; with --directed, none against the pattern's either."
-        ),
-    ] = False
+    injective: bool = False
+    free: bool = False
+    induced: bool = False
     directed: Annotated[
         bool | None,
         typer.Option(
@@ -186,18 +164,12 @@ class SearchOptions:
             help="Edges run as written, or in either direction; by default, the opposite direction costs 0.05.",
         ),
     ] = None
-    k_nodes: Annotated[
-        int | None, typer.Option("--k-nodes", metavar="N", min=1, help="Number of candidates for each known node.")
-    ] = None
-    k_relations: Annotated[
-        int | None, typer.Option("--k-relations", metavar="N", min=1, help="Number of candidates for each known relation.")
-    ] = None
-    k_types: Annotated[int | None, typer.Option("--k-types", metavar="N", min=1, help="Number of types that match a hint.")] = None
-    fast: Annotated[bool, typer.Option("--fast", help="Use the paper's numbers of candidates; the answer is approximate.")] = False
-    stretch: Annotated[bool, typer.Option("--stretch", help="An edge may match a path of two statements; this costs 0.25.")] = False
-    leave_out: Annotated[
-        bool, typer.Option("--leave-out", help="If nothing is near, one named edge may be left out; this costs 1.")
-    ] = False
+    k_nodes: int | None = None
+    k_relations: int | None = None
+    k_types: int | None = None
+    fast: bool = False
+    stretch: bool = False
+    leave_out: bool = False
     encoder: Annotated[
         str | None, typer.Option("--encoder", metavar="ENCODER", help="Encoder for texts; the graph's index by default.")
     ] = None

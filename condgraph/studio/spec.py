@@ -14,6 +14,7 @@ import condgraph
 from condgraph.endpoint.exchange import READING
 from condgraph.endpoint.protocol import ProtocolError
 from condgraph.engine.errors import MissingExtraError, nearest
+from condgraph.query_options import ABOUT
 
 try:
     from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, ValidationError, model_validator
@@ -33,6 +34,14 @@ class Request(BaseModel):
     """The fields of a request. A field that is null counts as missing."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        """Describe and bound the fields that have no description of their own by the record of shared options."""
+        for name, field in cls.model_fields.items():
+            if field.description is None and (shared := ABOUT.get(name)) is not None:
+                field.description = shared.about
+                field.metadata += Field(ge=shared.least, le=shared.most).metadata
 
     @model_validator(mode="before")
     @classmethod
@@ -91,12 +100,10 @@ class Call(Request):
 class Viewed(Call):
     """The fields that select which statements count."""
 
-    at: str | None = Field(None, max_length=100, description="Only statements that may hold at this time: `1984`, `1984-05-03`.")
-    between: list[str] | None = Field(
-        None, min_length=2, max_length=2, description="Only statements that may hold between these two times."
-    )
-    certain: bool = Field(False, description="Of these only what holds in all of that time for certain.")
-    as_of: str | None = Field(None, max_length=100, description="An earlier version, by its id or a time: `g000003`, `2026-11-27`.")
+    at: str | None = Field(None, max_length=100)
+    between: list[str] | None = Field(None, min_length=2, max_length=2)
+    certain: bool = False
+    as_of: str | None = Field(None, max_length=100)
     prefer: Annotated[str | list[str] | dict[str, str | list[str]] | None, BeforeValidator(_few_preferences)] = Field(
         None,
         description="What counts of two statements that contradict each other: `rank`, `latest`, `earliest`, or sources, best "
@@ -141,26 +148,24 @@ class Explain(Program, Viewed):
 class Query(Explain, Formatted):
     """A program to answer."""
 
-    on_unknown: Literal["error", "empty", "nearest"] = Field("error", description="The result of an unknown name.")
-    engine: Literal["snapshot", "sparql"] | None = Field(None, description="The engine, for a graph in a folder.")
+    on_unknown: Literal["error", "empty", "nearest"] = "error"
+    engine: Literal["snapshot", "sparql"] | None = None
 
 
 class MatchOptions(Request):
     """The options of a search for a pattern."""
 
-    injective: bool | None = Field(None, description="No two nodes are the same.")
-    free: bool | None = Field(None, description="Statements may be used again.")
-    induced: bool | None = Field(None, description="No other edge joins the nodes.")
+    injective: bool | None = None
+    free: bool | None = None
+    induced: bool | None = None
     directed: bool | None = Field(None, description="True forbids edges against the pattern, false makes them free.")
-    fast: bool | None = Field(None, description="The paper's limits of candidates; approximate.")
-    stretch: bool | None = Field(None, description="An edge may stand for a path of two.")
-    leave_out: bool | None = Field(None, description="A named edge may be left out.")
-    group_by: list[str] | None = Field(
-        None, max_length=100, description="Unknown nodes; each of their values is in one result at most."
-    )
-    k_nodes: int | None = Field(None, ge=1, le=100_000, description="The most candidates of a node.")
-    k_relations: int | None = Field(None, ge=1, le=100_000, description="The most candidates of a relation.")
-    k_types: int | None = Field(None, ge=1, le=100_000, description="The most candidates of a hint.")
+    fast: bool | None = None
+    stretch: bool | None = None
+    leave_out: bool | None = None
+    group_by: list[str] | None = Field(None, max_length=100)
+    k_nodes: int | None = None
+    k_relations: int | None = None
+    k_types: int | None = None
 
 
 class Match(Viewed, Formatted):
@@ -259,20 +264,16 @@ class Ask(Bounded):
     """A question in words."""
 
     question: str = Field(max_length=_NAME, description="The question.")
-    via: Literal["auto", "query", "kopl", "cypher", "pattern"] = Field("auto", description="What the model writes.")
-    source: str | None = Field(None, max_length=_NAME, description="The source to ask.")
+    via: Literal["auto", "query", "kopl", "cypher", "pattern"] = "auto"
+    source: str | None = Field(None, max_length=_NAME)
     choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
         None, description="The meaning of ambiguous names: the key of an option by the name."
     )
-    samples: int = Field(1, ge=1, le=9, description="How many programs vote.")
+    samples: int = 1
     before: list[Turn] = Field([], max_length=6, description="The turns before, the first first, which the question may refer to.")
-    aware: bool | None = Field(
-        None, description="KoPL, held to what the entities of the question have, where the model takes grammars."
-    )
-    verbalise: bool | None = Field(None, description="Whether the model puts the answer into words.")
-    parts: Literal["never", "doubt", "always"] | None = Field(
-        None, description="When the model splits it into parts that are asked each: if its answer is none or doubtful, or always."
-    )
+    aware: bool | None = None
+    verbalise: bool | None = None
+    parts: Literal["never", "doubt", "always"] | None = None
     texts: bool | None = Field(None, description="Whether lines with pieces of what the model writes are sent as well.")
 
 
