@@ -151,6 +151,17 @@ def test_values_on_a_sql_database(database: Any, monkeypatch: pytest.MonkeyPatch
     assert found.check()
 
 
+def test_all_edges_of_a_predicate_lead_to_texts(database: Any) -> None:
+    """In either direction: a text is at one end only."""
+    local = condgraph.open()
+    local.add([Statement("a", "near", Ref("b")), Statement("b", "near", "blue"), Statement("c", "near", "blue")])
+    database.push(local)
+    pattern = [("UNKNOWN 1", "near", "UNKNOWN 2"), ("UNKNOWN 3", "near", "blue")]
+    here, there = (graph.match(pattern, k=20, directed=False) for graph in (local, database))
+    assert all_of(there) == all_of(here)
+    assert len(here) > 4
+
+
 def test_values_on_servers(remote: Neo4jGraph | SparqlGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     local = people()
     emptied(remote)
