@@ -194,13 +194,13 @@ def _is_session(place: Any) -> bool:
 
 def _sql(place: Any, graph: str, read_only: bool, layout: str | None, mapping: Any, options: dict[str, Any]) -> Graph:
     """Open a graph in a SQL database, or the database's tables as a graph."""
-    from condgraph.remote_sql import SqlGraph, theirs
+    from condgraph.remote_sql import SqlGraph, native_graph
 
     sure = layout == "native" or mapping is not None
     if sure and (graph != "default" or layout == "condgraph"):
         raise OptionError("tables that condgraph did not write are one graph", hint="leave `graph` and `layout` out")
     if sure or (layout is None and graph == "default" and "folder" not in options):
-        existing = theirs(place, sure=sure, mapping=mapping, **options)
+        existing = native_graph(place, sure=sure, mapping=mapping, **options)
         if existing is not None:
             return existing
     return SqlGraph(place, graph=graph, read_only=read_only, **options)

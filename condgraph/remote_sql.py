@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from condgraph.sparql.embedded import EmbeddedStore
     from condgraph.sql.catalogue import Cells, Table
     from condgraph.sql.connections import Engine
+    from condgraph.sql.native_store import NativeSqlStore
     from condgraph.sql.store import SqlStore
-    from condgraph.sql.their_store import TheirStore
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport
 
@@ -105,10 +105,10 @@ class SqlGraph(EditedGraph):
         return self._storage.server
 
 
-class TheirStorage(SqlStorage):
+class NativeSqlStorage(SqlStorage):
     """Existing tables, which condgraph did not write."""
 
-    server: TheirStore
+    server: NativeSqlStore
 
     def content(self) -> str | None:
         """Return None: changes of existing tables cannot be detected."""
@@ -132,7 +132,7 @@ class TheirStorage(SqlStorage):
         )
 
 
-class TheirGraph(SqlGraph):
+class NativeSqlGraph(SqlGraph):
     """A database with existing tables: queried in place and never changed. `mapping` is the path of a declaration
     file (`condgraph.toml`), as for loads; `notes` list what is left out.
     """
@@ -140,16 +140,16 @@ class TheirGraph(SqlGraph):
     def __init__(
         self, engine: Engine, tables: list[Table], cells: Cells, mapping: Path | None, timeout: float | None, notes: list[str]
     ) -> None:
-        from condgraph.sql.their_store import TheirStore
-        from condgraph.sql.theirs import TheirTables, check_tables
+        from condgraph.sql.native import NativeTables, check_tables
+        from condgraph.sql.native_store import NativeSqlStore
 
         name = {"duckdb": Path(engine.place).stem, "spark": "spark"}.get(engine.scheme, engine.place.rpartition("/")[2])
         reading = Reading(Source(name, engine.place), "skip")
         _declare(tables, mapping, reading)
         check_tables(tables, engine.place)
         notes = [*notes, *(problem.message for problem in reading.problems)]
-        store = TheirStore(engine, TheirTables(tables, name, cells), timeout=timeout, notes=notes)
-        EditedGraph.__init__(self, TheirStorage(store, graph="default", read_only=True))
+        store = NativeSqlStore(engine, NativeTables(tables, name, cells), timeout=timeout, notes=notes)
+        EditedGraph.__init__(self, NativeSqlStorage(store, graph="default", read_only=True))
 
     def mapping_file(self) -> str:
         """Return the interpretation of the tables as the text of a declaration file. A load with it gives the same
@@ -157,7 +157,7 @@ class TheirGraph(SqlGraph):
         """
         lines = ["guess = false"]
         joins = []
-        for table in self.store.theirs.tables.values():
+        for table in self.store.native.tables.values():
             lines += ["", f"[tables.{_toml(table.name)}]", f"key = [{', '.join(map(_toml, table.key))}]"]
             if table.label is not None:
                 lines.append(f"name = {_toml(table.label)}")
@@ -173,9 +173,9 @@ class TheirGraph(SqlGraph):
         return "\n".join([*lines, "", "[joins]", *joins]) + "\n"
 
     @property
-    def store(self) -> TheirStore:
+    def store(self) -> NativeSqlStore:
         """The store that queries the database."""
-        return cast("TheirStore", self._storage.server)
+        return cast("NativeSqlStore", self._storage.server)
 
 
 def _toml(text: str) -> str:
@@ -197,7 +197,7 @@ def _catalogue(engine: Engine) -> tuple[list[Table], list[str], Cells]:
     return *catalogue(engine), cells_of(engine)
 
 
-def theirs(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **options: Any) -> TheirGraph | None:
+def native_graph(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **options: Any) -> NativeSqlGraph | None:
     """Open a database with existing tables.
 
     Unless the caller is `sure`, returns None if there are no tables, or if there is a graph of condgraph. Raises
@@ -220,7 +220,7 @@ def theirs(place: Any, *, sure: bool, mapping: str | os.PathLike[str] | None, **
                 if sure:
                     raise StoreMissingError(f"there are no tables in {engine.place}", hint='layout="condgraph" makes a graph there')
                 return None
-            return TheirGraph(engine, tables, cells, None if mapping is None else Path(mapping), timeout, notes)
+            return NativeSqlGraph(engine, tables, cells, None if mapping is None else Path(mapping), timeout, notes)
     except BaseException:
         engine.close()
         raise

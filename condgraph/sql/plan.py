@@ -1,6 +1,6 @@
 """Compile a plan into one SQL query: for its answer, for what the client finishes it from, or for the sizes of steps.
 
-The queries of a graph's own tables are here, those of existing tables in `sql.their_plan`. `SUPPORT` tells how each operator is
+The queries of a graph's own tables are here, those of existing tables in `sql.native_plan`. `SUPPORT` tells how each operator is
 run. If the client finishes a plan, the query returns the statements and sets that it starts from, or the evidence of the plan,
 as records (`sql.tables`).
 """

@@ -13,7 +13,7 @@ import pytest
 import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, UnsupportedError
-from condgraph.remote_sql import TheirGraph
+from condgraph.remote_sql import NativeSqlGraph
 from tests.matrix.test_sql_theirs import random_rows
 from tests.support import timed_tables
 from tests.support.differential import full_message
@@ -22,7 +22,7 @@ from tests.support.postgres import postgres
 from tests.support.timed_programs import Maker
 from tests.support.true_at import disagreements
 
-Pair = tuple[Graph, TheirGraph]
+Pair = tuple[Graph, NativeSqlGraph]
 
 
 def _pair(place: str, folder: Path) -> Pair:
@@ -32,7 +32,7 @@ def _pair(place: str, folder: Path) -> Pair:
             lite.execute(statement)
     lite.close()
     there = condgraph.open(place, mapping=timed_tables.written(folder))
-    assert isinstance(there, TheirGraph)
+    assert isinstance(there, NativeSqlGraph)
     declared = folder / "condgraph.toml"
     declared.write_text(there.mapping_file(), encoding="utf-8")
     here = condgraph.open("memory:")

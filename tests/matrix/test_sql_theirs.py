@@ -27,7 +27,7 @@ from condgraph.engine.errors import (
 from condgraph.engine.store import plan_answer
 from condgraph.engine.values import collapse
 from condgraph.overview.survey import survey
-from condgraph.remote_sql import TheirGraph
+from condgraph.remote_sql import NativeSqlGraph
 from tests.support.differential import full_message
 from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
@@ -39,7 +39,7 @@ from tests.support.ugly_shop import ROW_WORDS, STATEMENTS, shop_words
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, TheirGraph]]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, NativeSqlGraph]]:
     folder = tmp_path_factory.mktemp("theirs")
     with duckdb.connect(str(folder / "shop.duckdb")) as duck, sqlite3.connect(folder / "shop.db") as lite:
         for statement in STATEMENTS:
@@ -50,7 +50,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, Thei
     lite.close()
     (folder / "given.toml").write_text('[tables.rates]\nrelation = "rated"\n')
     there = condgraph.open(f"duckdb:///{folder}/shop.duckdb", mapping=folder / "given.toml")
-    assert isinstance(there, TheirGraph)
+    assert isinstance(there, NativeSqlGraph)
     declared = folder / "condgraph.toml"
     declared.write_text(there.mapping_file(), encoding="utf-8")
     here = condgraph.open("memory:")
@@ -71,7 +71,7 @@ def _result(graph: Graph, text: str) -> tuple[list[str], list[str], str]:
         return [], [], full_message(error)
 
 
-def test_random_programs(pair: tuple[Graph, TheirGraph]) -> None:
+def test_random_programs(pair: tuple[Graph, NativeSqlGraph]) -> None:
     here, there = pair
     local = there.snapshot()
     assert local.current.counts == here.current.counts
@@ -84,7 +84,7 @@ def test_random_programs(pair: tuple[Graph, TheirGraph]) -> None:
     assert not different, different[:3]
 
 
-def random_rows(there: TheirGraph, seeds: range) -> list[Any]:
+def random_rows(there: NativeSqlGraph, seeds: range) -> list[Any]:
     """The random plans over rows of these seeds that answer otherwise than in process."""
 
     def outcome(store: Any, plan: Any) -> list[Any]:
@@ -125,7 +125,7 @@ def test_random_programs_as_sql_by_hand(tmp_path: Path) -> None:
         "MATCH (n:order) RETURN count(*) SKIP 1",
     ],
 )  # fmt: skip
-def test_rows_are_counted_there(pair: tuple[Graph, TheirGraph], query: str) -> None:
+def test_rows_are_counted_there(pair: tuple[Graph, NativeSqlGraph], query: str) -> None:
     here, there = (graph.query(query) for graph in (pair[0], pair[1]))
     assert (there.columns, there.values, there.texts, there.warnings) == (here.columns, here.values, here.texts, here.warnings)
     assert list(map(str, there.trace)) == list(map(str, here.trace))
@@ -134,7 +134,7 @@ def test_rows_are_counted_there(pair: tuple[Graph, TheirGraph], query: str) -> N
         assert len(pair[1].store.engine.read(there.sql)) == 1
 
 
-def test_random_rows(pair: tuple[Graph, TheirGraph]) -> None:
+def test_random_rows(pair: tuple[Graph, NativeSqlGraph]) -> None:
     assert random_rows(pair[1], range(by_lane(40, 1_000, 10_000))) == []
 
 
@@ -153,7 +153,7 @@ def test_random_rows(pair: tuple[Graph, TheirGraph]) -> None:
          'SELECT count(DISTINCT what) FROM rates JOIN "Kunden Ä" ON who = "Nr" WHERE "Full Name" = \'Ann\' AND stars > 4'),
     ],
 )  # fmt: skip
-def test_as_sql_by_hand(pair: tuple[Graph, TheirGraph], text: str, query: str) -> None:
+def test_as_sql_by_hand(pair: tuple[Graph, NativeSqlGraph], text: str, query: str) -> None:
     _, there = pair
     answer = there.kopl(text)
     ((count,),) = duckdb.connect(str(there.place).removeprefix("duckdb:///"), read_only=True).execute(query).fetchall()
@@ -161,7 +161,7 @@ def test_as_sql_by_hand(pair: tuple[Graph, TheirGraph], text: str, query: str) -
     assert count > 0
 
 
-def test_sql_and_evidence(pair: tuple[Graph, TheirGraph]) -> None:
+def test_sql_and_evidence(pair: tuple[Graph, NativeSqlGraph]) -> None:
     _, there = pair
     answer = there.kopl('Find("Jam") Relate(Parent, forward) QueryName()')
     assert answer.texts == ["Tea"]
@@ -174,7 +174,7 @@ def test_sql_and_evidence(pair: tuple[Graph, TheirGraph]) -> None:
     assert answer.sql in there.kopl('Find("Jam") Relate(Parent, forward) QueryName()').explain()
 
 
-def test_a_query_reads_the_tables_that_it_needs(pair: tuple[Graph, TheirGraph]) -> None:
+def test_a_query_reads_the_tables_that_it_needs(pair: tuple[Graph, NativeSqlGraph]) -> None:
     _, there = pair
     for text, tables in (
         ('Find("Jam") Relate(Parent, forward) FilterConcept("товар") QueryName()', {"товар"}),
@@ -186,7 +186,7 @@ def test_a_query_reads_the_tables_that_it_needs(pair: tuple[Graph, TheirGraph]) 
         assert {table.name for table in query.find_all(sqlglot.exp.Table)} == tables, text
 
 
-def test_texts_of_queries_are_filled_with_other_values(pair: tuple[Graph, TheirGraph]) -> None:
+def test_texts_of_queries_are_filled_with_other_values(pair: tuple[Graph, NativeSqlGraph]) -> None:
     _, there = pair
     asked = 'FindAll() FilterConcept("Kunden Ä") FilterStr(select, {}) QueryName()'
     values = ["x'y", 'a\\"b', "'; DROP TABLE likes; --", "condgraph0:text:0;", "(none)"]
@@ -198,7 +198,7 @@ def test_texts_of_queries_are_filled_with_other_values(pair: tuple[Graph, TheirG
     assert [there.kopl(asked.format(day)).texts for day in days] == [["2"], ["3"], ["0"], ["0"], ["3"]]
 
 
-def test_nothing_is_written(pair: tuple[Graph, TheirGraph]) -> None:
+def test_nothing_is_written(pair: tuple[Graph, NativeSqlGraph]) -> None:
     _, there = pair
     path = Path(str(there.place).removeprefix("duckdb:///"))
     before = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -208,7 +208,7 @@ def test_nothing_is_written(pair: tuple[Graph, TheirGraph]) -> None:
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
-def test_survey_is_that_of_a_snapshot(pair: tuple[Graph, TheirGraph]) -> None:
+def test_survey_is_that_of_a_snapshot(pair: tuple[Graph, NativeSqlGraph]) -> None:
     _, there = pair
     counted, local = there.store.survey(), survey(there.snapshot().current)
     assert {name: counted[name] for name in ("counts", "sources")} == {name: local[name] for name in ("counts", "sources")}

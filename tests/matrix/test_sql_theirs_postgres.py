@@ -19,7 +19,7 @@ from condgraph.engine.bounds import within
 from condgraph.engine.errors import CancelledError, CondgraphError, DeadlineError, ReadOnlyError, StoreError
 from condgraph.engine.values import Quantity, Time
 from condgraph.overview.survey import survey
-from condgraph.remote_sql import TheirGraph
+from condgraph.remote_sql import NativeSqlGraph
 from tests.matrix.test_sql_theirs import MIXED, MIXED_MAP, _result, check_readings, random_rows
 from tests.support import northwind, sql_by_hand
 from tests.support.graphs import Dice
@@ -52,7 +52,7 @@ def _database(server: str, name: str, statements: tuple[str, ...] = ()) -> str:
 
 
 @pytest.fixture(scope="module")
-def shop(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, TheirGraph]]:
+def shop(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, NativeSqlGraph]]:
     folder = tmp_path_factory.mktemp("shop")
     with sqlite3.connect(folder / "shop.db") as lite:
         for statement in STATEMENTS:
@@ -62,7 +62,7 @@ def shop(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     lite.close()
     (folder / "given.toml").write_text('[tables.rates]\nrelation = "rated"\n')
     there = condgraph.open(_database(server, "shop", STATEMENTS), mapping=folder / "given.toml")
-    assert isinstance(there, TheirGraph)
+    assert isinstance(there, NativeSqlGraph)
     declared = folder / "condgraph.toml"
     declared.write_text(there.mapping_file(), encoding="utf-8")
     here = condgraph.open("memory:")
@@ -71,7 +71,7 @@ def shop(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     there.close()
 
 
-def _random(pair: tuple[Graph, TheirGraph], words: Words, number: int) -> list[Any]:
+def _random(pair: tuple[Graph, NativeSqlGraph], words: Words, number: int) -> list[Any]:
     different = []
     for seed in range(number):
         text = as_text(random_program(Dice(seed), words=words, wrong=seed % 5 == 0))
@@ -88,7 +88,7 @@ def _words(graph: Graph, texts: list[str], quantities: list[Quantity], times: li
     return Words(names, schema.attributes, schema.relations, schema.qualifiers, ["1"], texts, quantities, times)
 
 
-def test_random_programs_on_ugly_names(shop: tuple[Graph, TheirGraph]) -> None:
+def test_random_programs_on_ugly_names(shop: tuple[Graph, NativeSqlGraph]) -> None:
     here, there = shop
     assert there.snapshot().current.counts == here.current.counts
     quantities = [Quantity(2), Quantity(5), Quantity(1.25), Quantity(99.9)]
@@ -96,7 +96,7 @@ def test_random_programs_on_ugly_names(shop: tuple[Graph, TheirGraph]) -> None:
     assert _random(shop, words, by_lane(60, 2_000, 20_000)) == []
 
 
-def test_random_rows_on_ugly_names(shop: tuple[Graph, TheirGraph]) -> None:
+def test_random_rows_on_ugly_names(shop: tuple[Graph, NativeSqlGraph]) -> None:
     assert random_rows(shop[1], range(50_000, 50_000 + by_lane(15, 500, 5_000))) == []
 
 
@@ -114,7 +114,7 @@ def test_random_programs_on_northwind(server: str, shared: Path, tmp_path: Path)
                     connection.execute(f'ALTER TABLE "{name}" ALTER COLUMN "{column}" TYPE date'.encode())
     (tmp_path / "given.toml").write_text('[tables.order-details]\nrelation = "contains"\n')
     with condgraph.open(url, mapping=tmp_path / "given.toml") as there:
-        assert isinstance(there, TheirGraph)
+        assert isinstance(there, NativeSqlGraph)
         declared = tmp_path / "condgraph.toml"
         declared.write_text(there.mapping_file(), encoding="utf-8")
         here = condgraph.open("memory:")
@@ -171,13 +171,13 @@ _TYPES = (
 
 
 @pytest.fixture(scope="module")
-def typed(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, TheirGraph]]:
+def typed(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, NativeSqlGraph]]:
     url = _database(server, "typed", _TYPES)
     given = tmp_path_factory.mktemp("typed") / "condgraph.toml"
     given.write_text('[tables.moods]\nkey = "mood"\n[tables.dear]\nkey = "id"\n[joins]\n"dear.id" = "Typ Ä.id"\n')
     address = url.replace("test:a%40secret@", "")
     with condgraph.open(address, user="reader", password="sekret9", mapping=given) as graph:
-        assert isinstance(graph, TheirGraph)
+        assert isinstance(graph, NativeSqlGraph)
         yield url, graph
 
 
@@ -191,12 +191,12 @@ def typed(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
         ("raw", ["0xDEADBEEF"]), ("cash", ["1234.5"]), ("fixed", ["ab"]), ("ok", ["false", "true"]), ("address", ["10.0.0.0/8"]),
     ],
 )  # fmt: skip
-def test_types(typed: tuple[str, TheirGraph], column: str, texts: list[str]) -> None:
+def test_types(typed: tuple[str, NativeSqlGraph], column: str, texts: list[str]) -> None:
     _, graph = typed
     assert sorted(graph.kopl(f'FindAll() FilterConcept("Typ Ä") QueryAttr("{column}")').texts) == sorted(texts)
 
 
-def test_views_partitions_and_what_is_left_out(typed: tuple[str, TheirGraph]) -> None:
+def test_views_partitions_and_what_is_left_out(typed: tuple[str, NativeSqlGraph]) -> None:
     _, graph = typed
     assert graph.kopl('FindAll() FilterConcept("Typ Ä") Relate(id, backward) QueryName()').texts == ["dear/9007199254740992"]
     assert graph.kopl("FindAll() FilterConcept(moods) FilterNum(n, 1, =) QueryName()").texts == ["moods/Ok", "moods/so 'so"]
@@ -228,7 +228,7 @@ def test_views_partitions_and_what_is_left_out(typed: tuple[str, TheirGraph]) ->
          'SELECT count(DISTINCT what) FROM rates JOIN "Kunden Ä" ON who = "Nr" WHERE "Full Name" = \'Ann\' AND stars > 4'),
     ],
 )  # fmt: skip
-def test_as_sql_by_hand(shop: tuple[Graph, TheirGraph], server: str, text: str, query: str) -> None:
+def test_as_sql_by_hand(shop: tuple[Graph, NativeSqlGraph], server: str, text: str, query: str) -> None:
     answer = shop[1].kopl(text)
     with psycopg.connect(server.removesuffix("test") + "shop") as connection:
         assert [answer.texts] == [[str(count)] for (count,) in connection.execute(query.encode()).fetchall()]
@@ -236,7 +236,7 @@ def test_as_sql_by_hand(shop: tuple[Graph, TheirGraph], server: str, text: str, 
     assert answer.texts != ["0"]
 
 
-def test_nothing_is_written(typed: tuple[str, TheirGraph]) -> None:
+def test_nothing_is_written(typed: tuple[str, NativeSqlGraph]) -> None:
     url, graph = typed
     dump = program("pg_dump")
     assert dump is not None

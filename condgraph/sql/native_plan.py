@@ -26,6 +26,7 @@ from condgraph.sql.catalogue import Bound, Column, Reference, Table, ends_of, is
 from condgraph.sql.compiler import SAYING, reach_of
 from condgraph.sql.conditions import compared, exactly, span_test
 from condgraph.sql.connections import Engine
+from condgraph.sql.native import NativeTables, Part
 from condgraph.sql.plan import VALUE, Bag, Numbered, Records
 from condgraph.sql.tables import CELL, TAKEN, Row
 from condgraph.sql.terms import (
@@ -47,7 +48,6 @@ from condgraph.sql.terms import (
     together,
     within,
 )
-from condgraph.sql.theirs import Part, TheirTables
 
 #: Builds a test on a row of a table, given the table's alias.
 Test: TypeAlias = Callable[[str], exp.Expr]
@@ -68,7 +68,7 @@ class Shape:
     Plans with equal `key` have the same query except for the constants.
     """
 
-    def __init__(self, nodes: Sequence[Any], tables: TheirTables) -> None:
+    def __init__(self, nodes: Sequence[Any], tables: NativeTables) -> None:
         self.constants: list[Any] = []
         self._tables = tables
         self._first: dict[int, int] = {}
@@ -236,10 +236,10 @@ def _some(every: Sequence[Sequence[Test]]) -> list[Test]:
     return [lambda alias: exp.Paren(this=either(both(_held(tests, alias)) for tests in every))]
 
 
-class TheirCompiler:
+class NativeCompiler:
     """Builds the queries of one shape of plans."""
 
-    def __init__(self, tables: TheirTables, shape: Shape) -> None:
+    def __init__(self, tables: NativeTables, shape: Shape) -> None:
         self.tables, self.shape = tables, shape
         self.mark = f"condgraph{secrets.token_hex(8)}:"
         self._aliases = 0
@@ -1029,7 +1029,7 @@ def _first(records: Sequence[Query], most: int) -> exp.Select:
 class Marks:
     """Tells what the records of some tables are, by the marks that they begin with."""
 
-    def __init__(self, tables: TheirTables) -> None:
+    def __init__(self, tables: NativeTables) -> None:
         self._of: dict[str, tuple[str, int, Any]] = {}
         numbers = {table.name: table_number for table_number, table in enumerate(tables.tables.values())}
         for table in tables.tables.values():
@@ -1087,16 +1087,16 @@ class Marks:
 _MOST_CACHED: Final = 1_000
 
 
-def _number_of(to: TheirCompiler, number: int, node: Node) -> exp.Select:
+def _number_of(to: NativeCompiler, number: int, node: Node) -> exp.Select:
     """Return a number, and how many statements or entities an operator gives."""
     size = exp.Subquery(this=to.count(node)) if isinstance(node, alg.Entities) else to.size(to.facts(node))
     return select(literal(number), cast(size, "bigint"))
 
 
-class TheirPlans:
+class NativePlans:
     """The queries of plans over an existing database. See `sql.plan.Plans`."""
 
-    def __init__(self, tables: TheirTables, schema: StoredSchema, engine: Engine) -> None:
+    def __init__(self, tables: NativeTables, schema: StoredSchema, engine: Engine) -> None:
         self._tables, self.schema, self._text, self._quoted = tables, schema, engine.text, engine.quoted
         self._marks = Marks(tables)
         self._templates: dict[Hashable, tuple[Template, tuple[str, ...]]] = {}
@@ -1150,7 +1150,7 @@ class TheirPlans:
     def sizes(self, parts: Numbered, most: int) -> str:
         """Return a query of how many statements or entities each operator gives, with the first entities' names."""
 
-        def build(to: TheirCompiler) -> Query:
+        def build(to: NativeCompiler) -> Query:
             branches: list[Query] = []
             for number, node in parts:
                 branches.append(_number_of(to, number, node).select(cast(NULL.copy(), "text"), copy=False))
@@ -1167,7 +1167,7 @@ class TheirPlans:
     def tallies(self, parts: Numbered) -> str:
         """Return a query of how many values of each type each bag has."""
 
-        def build(to: TheirCompiler) -> Query:
+        def build(to: NativeCompiler) -> Query:
             none = select(literal(0), literal(0), literal(""), literal(0)).where(exp.false(), copy=False)
             return together([query for number, bag in parts for query in to.tally(number, bag)] or [none])
 
@@ -1176,25 +1176,25 @@ class TheirPlans:
     def names_near(self, text: str, most: int, *, below: bool) -> str:
         """Return a query of the first names from a text upward, or the last ones below it."""
         ordered_name = self._tables.cells.by_bytes(column("name"))
-        names = TheirCompiler(self._tables, Shape([], self._tables)).names()
+        names = NativeCompiler(self._tables, Shape([], self._tables)).names()
         all_names = exp.Subquery(this=names, alias=exp.TableAlias(this=name("r"), columns=[name("name")]))
         test = (exp.LT if below else exp.GTE)(this=ordered_name, expression=literal(text))
         query = select(column("name"), distinct=True).from_(all_names, copy=False).where(test, copy=False)
         distinct = select(exp.Star()).from_(_subquery(query), copy=False)
         return self._text(distinct.order_by(exp.Ordered(this=ordered_name.copy(), desc=below), copy=False).limit(most, copy=False))
 
-    def _filled(self, sort: Hashable, nodes: Sequence[Any], build: Callable[[TheirCompiler], Query]) -> str:
+    def _filled(self, sort: Hashable, nodes: Sequence[Any], build: Callable[[NativeCompiler], Query]) -> str:
         return self._filled_with(sort, nodes, lambda to: (build(to), ()))[0]
 
     def _filled_with(
-        self, sort: Hashable, nodes: Sequence[Any], build: Callable[[TheirCompiler], tuple[Query, tuple[str, ...]]]
+        self, sort: Hashable, nodes: Sequence[Any], build: Callable[[NativeCompiler], tuple[Query, tuple[str, ...]]]
     ) -> tuple[str, tuple[str, ...]]:
         shape = Shape(nodes, self._tables)
         key = sort, shape.key
         if key not in self._templates:
             if len(self._templates) >= _MOST_CACHED:
                 self._templates.clear()
-            compiler = TheirCompiler(self._tables, shape)
+            compiler = NativeCompiler(self._tables, shape)
             query, columns = build(compiler)
             self._templates[key] = Template(compiler.mark, self._text(query)), columns
         template, columns = self._templates[key]

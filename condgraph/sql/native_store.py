@@ -22,12 +22,12 @@ from condgraph.overview.survey import EXAMPLES, Ends, Survey, cut
 from condgraph.sql.catalogue import TOO_LONG, Bound, Column, Reference, Table, call, ends_of
 from condgraph.sql.connections import Engine
 from condgraph.sql.names import SqlNames
+from condgraph.sql.native import Cell, NativeTables, look_at_cells, shortfalls
+from condgraph.sql.native_plan import NativePlans
 from condgraph.sql.plan import Plans
 from condgraph.sql.store import SqlStore
 from condgraph.sql.tables import CELL, Row, value_of
 from condgraph.sql.terms import NULL, Query, both, cast, column, double, known, literal, named, one_of, select, together
-from condgraph.sql.their_plan import TheirPlans
-from condgraph.sql.theirs import Cell, TheirTables, look_at_cells, shortfalls
 
 if TYPE_CHECKING:
     from condgraph.patterns.remote.planned import PlannedPatterns
@@ -76,7 +76,7 @@ def _rank(value: Value) -> Any:
     return value.start if isinstance(value, Time) else value.number if isinstance(value, Quantity) else value
 
 
-def _parts(tables: TheirTables) -> Iterator[_Part]:
+def _parts(tables: NativeTables) -> Iterator[_Part]:
     for table in tables.tables.values():
         for part in tables.parts(table, None):
             _, subject, name, cell = tables.statement(part)
@@ -90,7 +90,7 @@ def _parts(tables: TheirTables) -> Iterator[_Part]:
                 yield _Part(table, part.predicate, table.name if start is None else start.target, query, key)
 
 
-def _query(tables: TheirTables, table: Table, cell: Cell) -> exp.Select:
+def _query(tables: NativeTables, table: Table, cell: Cell) -> exp.Select:
     cells = {"o": cell.end, **{key: cell.parts.get(key, NULL) for key in CELL}}
     columns = [named(cast(value.copy(), CELL.get(key, "text")), key) for key, value in cells.items()]
     return select(*columns).from_(tables.rows(table), copy=False).where(cell.given, copy=False)
@@ -100,7 +100,7 @@ def _within(query: Query) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("part", quoted=True)))
 
 
-def _spans(read: Read, tables: TheirTables, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, int, list[Value]]]:
+def _spans(read: Read, tables: NativeTables, parts: Sequence[_Part]) -> Iterator[tuple[_Part, Kind, int, list[Value]]]:
     """Yield the number of cells of each part and type, with the least and the greatest value."""
     queries: list[Query] = []
     for at, part in enumerate(parts):
@@ -156,7 +156,7 @@ def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
     return result
 
 
-def _members(read: Read, tables: TheirTables) -> tuple[dict[str, int], dict[str, list[str]]]:
+def _members(read: Read, tables: NativeTables) -> tuple[dict[str, int], dict[str, list[str]]]:
     """Return how many rows each table has, and some of their names."""
     row_tables = [table for table in tables.tables.values() if table.relation is None]
     count = named(exp.Count(this=exp.Star()), "count")
@@ -173,7 +173,7 @@ def _members(read: Read, tables: TheirTables) -> tuple[dict[str, int], dict[str,
     return sizes, names
 
 
-def survey_of(read: Read, tables: TheirTables, form: str) -> Survey:
+def survey_of(read: Read, tables: NativeTables, form: str) -> Survey:
     """Return the survey of the tables of a database of format `form`; `read` returns the rows of a query."""
     parts = list(_parts(tables))
     sizes, members = _members(read, tables)
@@ -254,7 +254,7 @@ def _ends(predicates: Iterable[str], counts: dict[str, Counter[str]], place: dic
 # -- How values are read -----------------------------------------------------------------------------
 
 
-def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list[list[Any]]:
+def shown_by(read: Read, tables: NativeTables, key: str, qualifier: bool) -> list[list[Any]]:
     """Return the values by which others of an attribute or qualifier are read. See `Schema.shows` and `snapshot.readings`.
 
     This takes up to four queries for numbers and two for texts; none if the column types show that each value is read alone.
@@ -302,7 +302,7 @@ def shown_by(read: Read, tables: TheirTables, key: str, qualifier: bool) -> list
 # -- The store ---------------------------------------------------------------------------------------
 
 
-def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
+def schema_of(tables: NativeTables, look: LookForShown) -> StoredSchema:
     """Return the schema of the tables that lowering uses. Counts of values are counts of rows."""
     relations: dict[str, int] = {}
     attributes: dict[str, dict[Kind, int]] = {}
@@ -372,12 +372,12 @@ def schema_of(tables: TheirTables, look: LookForShown) -> StoredSchema:
     )  # fmt: skip
 
 
-class TheirStore(SqlStore):
+class NativeSqlStore(SqlStore):
     """An existing database as one graph that is only read."""
 
-    def __init__(self, engine: Engine, tables: TheirTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
+    def __init__(self, engine: Engine, tables: NativeTables, *, timeout: float | None, notes: Sequence[str] = ()) -> None:
         super().__init__(engine, graph="default", read_only=True, timeout=timeout)
-        self.theirs = tables
+        self.native = tables
         for table in tables.tables.values():
             times = [item.predicate for item in table.columns if table.relation is not None and item.predicate in TIMES]
             if times:
@@ -390,9 +390,9 @@ class TheirStore(SqlStore):
         self.notes = (*notes, *self._look(), *shortfalls(engine, tables))
 
     def _look(self) -> list[str]:
-        notes = list(look_at_cells(self.engine, self.theirs))
-        self._schema = schema_of(self.theirs, self._shows)
-        self._plans = TheirPlans(self.theirs, self._schema, self.engine)
+        notes = list(look_at_cells(self.engine, self.native))
+        self._schema = schema_of(self.native, self._shows)
+        self._plans = NativePlans(self.native, self._schema, self.engine)
         return notes
 
     def _names(self, schema: StoredSchema) -> SqlNames:
@@ -424,7 +424,7 @@ class TheirStore(SqlStore):
     @property
     def known_sources(self) -> tuple[Source, ...]:
         """A source for each table."""
-        return tuple(Source(item, self.place, self.engine.scheme) for item in self.theirs.sources)
+        return tuple(Source(item, self.place, self.engine.scheme) for item in self.native.sources)
 
     def steady(self, ask: Any) -> Any:
         """Return what `ask` gives: each query sees one state of the database."""
@@ -443,16 +443,16 @@ class TheirStore(SqlStore):
 
     def counts(self) -> dict[str, int]:
         """Return the counts of what the tables hold, by the database's own estimates."""
-        tables = self.theirs.tables.values()
+        tables = self.native.tables.values()
         rows = sum(table.rows for table in tables if table.relation is None)
         concepts = sum(table.relation is None for table in tables)
         relations = sum(self._schema.sizes.values())
         attributes = sum(table.rows * len(table.values) for table in tables if table.relation is None)
         qualifiers = sum(table.rows * (len(table.columns) - 2) for table in tables if table.relation is not None)
-        qualifiers += sum(table.rows * len(table.bounds) * len(self.theirs.parts(table, None)) for table in tables)
+        qualifiers += sum(table.rows * len(table.bounds) * len(self.native.parts(table, None)) for table in tables)
         return {
             "entities": rows, "concepts": concepts, "rows": rows, "relations": relations, "attributes": attributes,
-            "qualifiers": qualifiers, "predicates": len(self._schema.predicates), "sources": len(self.theirs.sources),
+            "qualifiers": qualifiers, "predicates": len(self._schema.predicates), "sources": len(self.native.sources),
         }  # fmt: skip
 
     def survey(self) -> Survey:
@@ -461,12 +461,12 @@ class TheirStore(SqlStore):
         """
         result: Survey | None = self._schema.kept.get("survey")
         if result is None:
-            result = self._schema.kept["survey"] = survey_of(self.engine.read, self.theirs, self.engine.scheme)
+            result = self._schema.kept["survey"] = survey_of(self.engine.read, self.native, self.engine.scheme)
         return result
 
     def _shows(self, key: str, qualifier: bool) -> list[list[Any]]:
         try:
-            return shown_by(self.engine.read, self.theirs, key, qualifier)
+            return shown_by(self.engine.read, self.native, key, qualifier)
         except StoreError as error:
             if TOO_LONG not in error.message:
                 raise

@@ -75,7 +75,7 @@ class Part:
         return str(self.table.relation) if self.reference is None else " + ".join(self.reference.columns)
 
 
-class TheirTables:
+class NativeTables:
     """The tables of a graph as queries over the tables of an existing database."""
 
     def __init__(self, tables: Sequence[Table], called: str, cells: Cells) -> None:
@@ -429,7 +429,7 @@ def _listing(columns: Sequence[str]) -> str:
     return " + ".join(map(repr, columns))
 
 
-def shortfalls(engine: Engine, tables: TheirTables) -> Iterator[str]:
+def shortfalls(engine: Engine, tables: NativeTables) -> Iterator[str]:
     """Yield what the tables leave out, with numbers, by one query; raise `LoadError` if rows share a key."""
     checks = list(tables.checks())
     yield from (message for message, query, _ in checks if query is None)
@@ -449,7 +449,7 @@ def shortfalls(engine: Engine, tables: TheirTables) -> Iterator[str]:
             yield text
 
 
-def look_at_cells(engine: Engine, tables: TheirTables) -> Iterator[str]:
+def look_at_cells(engine: Engine, tables: NativeTables) -> Iterator[str]:
     """Find the columns whose texts have white space that graph texts do not have, and those with infinite numbers or times, by
     one query; yield what was not checked.
 
