@@ -22,7 +22,7 @@ import numpy as np
 
 import condgraph
 from condgraph.engine.facts import Batch, Ids, Numbers
-from condgraph.storage import MOST_WAITING
+from condgraph.storage import MAX_WAITING
 
 QUERIES = (
     "Find(e{0}) QueryAttr(size)",
@@ -89,7 +89,7 @@ def measure(statements: int) -> None:
         plain, beside = ([statistics.median(row[i] for row in side) for i in range(3)] for side in zip(*pairs, strict=True))
         texts = [f"{before:.2f} → {after:.2f}" for before, after in zip(plain, beside, strict=True)]
         print(f"| {statements:,} | {one:.1f} ({used:.1f}) | {first:.0f} | " + " | ".join(texts) + " |", flush=True)
-        for _ in range(MOST_WAITING - len(writer.edits()) - 4):
+        for _ in range(MAX_WAITING - len(writer.edits()) - 4):
             writer.add(f"e{dice.randrange(count)}", "size", 2000 + next(numbers))
         many = milliseconds(lambda: in_turn(QUERIES[0]), 3, time.process_time)
         texts = [f"{turn:.0f}" for turn in (*turns, many)]

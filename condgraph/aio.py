@@ -84,7 +84,7 @@ def answered(method: Callable[Concatenate[Any, P], A]) -> Callable[Concatenate[A
 
     @wraps(method)
     async def call(self: AsyncGraph, /, *arguments: Any, **options: Any) -> A:
-        return await self._answered(getattr(self.graph, name), arguments, options)
+        return await self._run(getattr(self.graph, name), arguments, options)
 
     return call
 
@@ -275,7 +275,7 @@ class AsyncGraph:
         questions = await self._cancellable(lambda: self.graph.generate(n, **options), timeout, ended)
         return AsyncQuestions(self, questions, timeout, ended)
 
-    async def _answered(self, method: Callable[..., A], arguments: Sequence[Any], options: dict[str, Any]) -> A:
+    async def _run(self, method: Callable[..., A], arguments: Sequence[Any], options: dict[str, Any]) -> A:
         cancelled = options.pop("cancelled", None) or Event()
         if "llm_function" in options:
             from asyncio import get_running_loop
@@ -366,7 +366,7 @@ class AsyncPreparedProgram:
     ) -> Answer:
         """Run the program with parameter values (`PreparedProgram.run`). Cancelling the task ends the query."""
         options = {"timeout": timeout, "limit": limit, "cancelled": cancelled}
-        return await self.graph._answered(self.prepared.run, (values,), options)
+        return await self.graph._run(self.prepared.run, (values,), options)
 
 
 class AsyncQuestions(AsyncIterator["Question"]):

@@ -66,7 +66,7 @@ class Package:
         """Whether the package is installed in a sufficient version."""
         if self.version is None:
             return "missing"
-        return "installed" if all(_holds(self.version, *bound) for bound in _BOUND.findall(self.wanted)) else "wrong version"
+        return "installed" if all(_is_satisfied(self.version, *bound) for bound in _BOUND.findall(self.wanted)) else "wrong version"
 
     def __str__(self) -> str:
         if self.version is None:
@@ -133,7 +133,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _holds(version: str, operator: str, bound: str) -> bool:
+def _is_satisfied(version: str, operator: str, bound: str) -> bool:
     """Return whether a version satisfies a bound. Only release numbers are compared, which is enough for the bounds
     of condgraph.
     """

@@ -24,9 +24,9 @@ from condgraph.reports import EditReport
 from condgraph.storage import Storage
 
 #: The number of similar names and statements in an error or warning.
-_NEAREST: Final = 3
+_MAX_NEAR: Final = 3
 #: The largest number of entities among which similar names are searched.
-MOST_NAMES: Final = 20_000
+MAX_NAMES: Final = 20_000
 _WORDS: Final = {
     ValueKind.TEXT: "texts", ValueKind.QUANTITY: "quantities", ValueKind.TIME: "times", ValueKind.ENTITY: "entities",
     ValueKind.UNKNOWN: "unknown values",
@@ -211,14 +211,14 @@ class _Reading:
             return named[0]
         if not new:
             hint = f"Ref({thing!r}) is a new entity" if role == "object" else None
-            raise UnknownNameError("entity", thing, candidates=self._near(thing), hint=hint)
-        near = self._near(thing)
+            raise UnknownNameError("entity", thing, candidates=self._nearest(thing), hint=hint)
+        near = self._nearest(thing)
         self._warnings.append(f"{role} {thing!r} is a new entity" + (f" (near: {', '.join(near)})" if near else ""))
         return thing
 
-    def _near(self, name: str) -> list[str]:
+    def _nearest(self, name: str) -> list[str]:
         """Return the nearest names, or none for a large graph, in which comparing all names would take too long."""
-        return nearest(name, self._known.names(MOST_NAMES), most=_NEAREST)
+        return nearest(name, self._known.names(MAX_NAMES), most=_MAX_NEAR)
 
     # -- statements --------------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class _Reading:
         kinds = self._known.kinds(predicate)
         names = self._known.predicates()
         if not kinds and names is not None:
-            near = nearest(predicate, names, most=_NEAREST)
+            near = nearest(predicate, names, most=_MAX_NEAR)
             self._warnings.append(f"predicate {predicate!r} is new" + (f" (near: {', '.join(near)})" if near else ""))
         value = self.value(thing, kinds, f"the object of {predicate!r}")
         pairs = []
@@ -273,7 +273,7 @@ class _Reading:
         elif isinstance(thing, (date, datetime)):
             value = Time.parse(thing.isoformat())
         elif isinstance(thing, str):
-            value = self._read(thing, kinds, what)
+            value = self._parse(thing, kinds, what)
         else:
             raise LiteralError(f"{what} is no value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected")
         kind = type_of(value)
@@ -285,7 +285,7 @@ class _Reading:
             )
         return stored(value)
 
-    def _read(self, text: str, kinds: set[ValueKind], what: str) -> Ref | Value:
+    def _parse(self, text: str, kinds: set[ValueKind], what: str) -> Ref | Value:
         only = next(iter(kinds - {ValueKind.UNKNOWN}), None) if len(kinds - {ValueKind.UNKNOWN}) == 1 else None
         if not kinds and not self._new_type and (other_types := _plainly(text)):
             self._warnings.append(f"{what}, {text!r}, is added as a text, and not as a {other_types}")
@@ -314,7 +314,7 @@ class _Reading:
         the graph does not have it.
         """
         if type(thing) is tuple:
-            return self._written(thing)
+            return self._statement(thing)
         part: Part = self.linked(_part_of(thing))
         if isinstance(part, Statement):
             part = normal(replace(part, subject=self._subject(part.subject)))
@@ -337,7 +337,7 @@ class _Reading:
     def _end(self, text: str, role: str, *, new: bool) -> str:
         return self.entity(text, role) if new else self._subject(text)
 
-    def _written(self, parts: tuple[Any, ...]) -> Part:
+    def _statement(self, parts: tuple[Any, ...]) -> Part:
         """Return the statement given by a subject, a predicate, an object and perhaps qualifiers. Without qualifiers
         it must be the only one with these three.
 
@@ -352,7 +352,7 @@ class _Reading:
         wanted = None if pairs is None else list(pairs.items() if isinstance(pairs, Mapping) else pairs)
 
         def matches(statement: Statement) -> bool:
-            if not self._meant(parts[2], statement.object):
+            if not self._is_meant(parts[2], statement.object):
                 return False
             if wanted is None:
                 return True
@@ -362,7 +362,7 @@ class _Reading:
                     (
                         i
                         for i, (name, qualifier_value) in enumerate(unmatched)
-                        if name == key and self._meant(value, qualifier_value)
+                        if name == key and self._is_meant(value, qualifier_value)
                     ),
                     None,
                 )
@@ -385,7 +385,7 @@ class _Reading:
             raise self._missing(Statement(subject, predicate, value))
         return normal(matching[0])
 
-    def _meant(self, given: Any, value: Ref | Value) -> bool:
+    def _is_meant(self, given: Any, value: Ref | Value) -> bool:
         """Return whether a value is the one that a user wrote."""
         if isinstance(given, (Ref, Entity)):
             return isinstance(value, Ref) and value.id == given.id
@@ -409,9 +409,9 @@ class _Reading:
         if isinstance(part, Statement):
             statements = self._known.about(part.subject, part.predicate) or self._known.some_about(part.subject)
             by_text = {shown(statement): None for statement in statements}
-            nearest_parts = nearest(shown(part), by_text, most=_NEAREST) or list(by_text)[:_NEAREST]
+            nearest_parts = nearest(shown(part), by_text, most=_MAX_NEAR) or list(by_text)[:_MAX_NEAR]
             if self.name_of(part.subject) is None:
-                nearest_parts = nearest_parts or self._near(part.subject)
+                nearest_parts = nearest_parts or self._nearest(part.subject)
         hint = "answer.evidence, or graph.export, has statements as the graph states them"
         return UnknownNameError("statement", shown(part), candidates=nearest_parts, hint=hint)
 

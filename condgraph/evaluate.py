@@ -80,7 +80,7 @@ class Cases(Sequence[Case]):
 
 
 #: The maximum length of a question, in characters.
-MOST_QUESTION: Final = 100_000
+MAX_QUESTION: Final = 100_000
 _WTQ_HEAD: Final = "id\tutterance\tcontext\ttargetValue"
 _NODE: Final = "node:"
 
@@ -109,7 +109,7 @@ def read_cases(path: str | os.PathLike[str], format: str | None = None) -> Cases
             if format == "wtq" and line == _WTQ_HEAD:
                 continue
         try:
-            if len(line) > MOST_QUESTION * 10:
+            if len(line) > MAX_QUESTION * 10:
                 raise ValueError(f"the line has {len(line):,} characters")
             record = reader(line)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -168,7 +168,7 @@ def _dataset(format: str, place: Path) -> str:
 
 
 def _question(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > MOST_QUESTION:
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_QUESTION:
         raise ValueError("the question is no text, empty, or far too long")
     return value.strip()
 
@@ -544,7 +544,7 @@ class AskReport:
 
 
 #: The number of demonstrations that are tried until the entities of one can be replaced.
-_LOOKED_AT = 8
+_MAX_TRIED = 8
 _BARE_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -560,7 +560,7 @@ class Control:
         """
         known_names = known_of(self._graph._store_of(None), self._graph._survey())
         mentions = mentions_in(question, known_names)
-        for similar in self._graph.demos.similar(masked(question, mentions), _LOOKED_AT, without=" ".join(question.split())):
+        for similar in self._graph.demos.similar(masked(question, mentions), _MAX_TRIED, without=" ".join(question.split())):
             demo = similar.demo
             program = swapped(demo.program, demo.question, mentions_in(demo.question, known_names), question, mentions)
             if program is None:
@@ -587,7 +587,7 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
         name = after.names[0] if after.names else after.text
         for text in (*before.names, before.text):
             swaps.setdefault(text.casefold(), name)
-    numbers = _outside(old, old_things), _outside(new, new_things)
+    numbers = _other_numbers(old, old_things), _other_numbers(new, new_things)
     if len(numbers[0]) == len(numbers[1]):
         for before_number, after_number in zip(*numbers, strict=True):
             swaps.setdefault(before_number, after_number)
@@ -605,7 +605,7 @@ def swapped(program: str, old: str, old_things: Sequence[Mention], new: str, new
     return result if count else None
 
 
-def _outside(question: str, mentions: Sequence[Mention]) -> list[str]:
+def _other_numbers(question: str, mentions: Sequence[Mention]) -> list[str]:
     """Return the numbers of a question outside the entities it mentions."""
     return [
         match[0]
@@ -647,7 +647,7 @@ def evaluate_ask(
         for case in cases:
             check()
             source = _source(case.source, sources)
-            row = _asked(graph, case, source, model, control, options)
+            row = _run_case(graph, case, source, model, control, options)
             rows.append(row)
             if on_row is not None:
                 on_row(row)
@@ -673,7 +673,7 @@ def _source(wanted: str | None, sources: Sequence[str]) -> str | None:
     )
 
 
-def _asked(graph: Graph, case: Case, source: str | None, model: ChatModel, control: Control, options: dict[str, Any]) -> Row:
+def _run_case(graph: Graph, case: Case, source: str | None, model: ChatModel, control: Control, options: dict[str, Any]) -> Row:
     begin = time.perf_counter()
     result = graph.ask(case.question, model, **{**options, **({} if source is None else {"source": source})})
     seconds = time.perf_counter() - begin

@@ -570,14 +570,14 @@ class Graph:
 
     def _ask(self, program: Any, options: QueryOptions) -> Answer:
         if not collected():
-            return self._asked(program, options)
-        return traced(self, options.language, program, lambda: self._asked(program, options))
+            return self._run(program, options)
+        return traced(self, options.language, program, lambda: self._run(program, options))
 
-    def _asked(self, program: Any, options: QueryOptions) -> Answer:
+    def _run(self, program: Any, options: QueryOptions) -> Answer:
         timeout = self.timeout if options.timeout is None else options.timeout
         if options.as_of is not None or options.prefer is not None:
             with within(timeout, options.cancelled):
-                return self._view(options)._asked(program, options)
+                return self._view(options)._run(program, options)
         if timeout is None and options.cancelled is None:
             if options is _CYPHER or options is _KOPL:
                 store = self._store_of(None)

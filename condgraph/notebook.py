@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: The modules of the studio for drawing. Replacements of two other modules send calls to the kernel and disable links.
 _STUDIO: Final = Path(calls.__file__).parent / "static"
 _MODULES: Final = ("vendor-drawing.js", "dom.js", "graph.js", "facts.js", "explore.js", "evidence.js")
-_INSTEAD: Final = {
+_REPLACEMENTS: Final = {
     "api.js": "export let post; export const through = (ask) => { post = ask; };",
     "state.js": "export const state = {}; export const link = () => null;",
 }
@@ -43,7 +43,7 @@ _LISTED, _EACH = 1000, 100
 
 def _script() -> str:
     """Return one module with the others as texts, since a notebook serves no files."""
-    sources = {name: (_STUDIO / name).read_text("utf-8") for name in _MODULES} | _INSTEAD
+    sources = {name: (_STUDIO / name).read_text("utf-8") for name in _MODULES} | _REPLACEMENTS
     return f"const SOURCES = {json.dumps(sources)};\n{(_STUDIO / 'notebook.js').read_text('utf-8')}"
 
 
@@ -66,9 +66,9 @@ class Explorer(AnyWidget):
     def __init__(self, graph: Graph, begin: dict[str, Any], statements: list[Evidence], marked: list[str], timeout: float) -> None:
         super().__init__(begin=begin)
         self._graph, self._statements, self._marked, self._timeout = graph, statements, marked, timeout
-        self.on_msg(self._asked)
+        self.on_msg(self._handle)
 
-    def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
+    def _handle(self, widget: Any, content: Any, buffers: Any) -> None:
         """Answer a call of the page. `number` identifies the call in the reply."""
         reply: dict[str, Any] = {"number": content["number"]}
         try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from condgraph.languages.parameters import Template
 
 #: The number of cached plans of a prepared program: one for each combination of values other than names of entities.
-_MOST_PLANS: Final = 256
+_MAX_PLANS: Final = 256
 #: The set of types of values that are all texts.
 _TEXTS: Final = {str}
 
@@ -80,10 +80,10 @@ class PreparedProgram:
         self.graph, self.language, self.engine = graph, read.language, engine
         self.program: str = program if isinstance(program, str) else json.dumps(program, ensure_ascii=False, default=str)
         self._template, self._options = read, options
-        self._open: dict[tuple[str, ...], OpenPlan | None] = {}
+        self._plans: dict[tuple[str, ...], OpenPlan | None] = {}
         self._of: Snapshot | None = None
         self._path: Path | None = None
-        self._asked = frozenset(read.parameters)
+        self._parameters = frozenset(read.parameters)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class PreparedProgram:
             path is not None and graph._storage.snapshot is path.snapshot and graph.timeout is None
             and current() is None and not collected()
         ):  # fmt: skip
-            names = self._asked
+            names = self._parameters
             if values.keys() == names and set(map(type, values.values())) == _TEXTS:
                 entities = path.run(values)
                 if entities is not None:
@@ -178,14 +178,14 @@ class PreparedProgram:
         """Answer by a cached plan with open names. Returns None if there is no such plan or a name is unknown."""
         snapshot, names = store.snapshot, self._template.entities
         if self._of is not snapshot:
-            self._of, self._open, self._path = snapshot, {}, None
-        plans = self._open
+            self._of, self._plans, self._path = snapshot, {}, None
+        plans = self._plans
         fixed = tuple([text for name, text in texts.items() if name not in names])
         if fixed in plans:
             plan = plans[fixed]
         else:
             plan = open_plan(self._template, snapshot, texts, self._options)
-            if len(plans) >= _MOST_PLANS:
+            if len(plans) >= _MAX_PLANS:
                 plans.clear()
             plans[fixed] = plan
         if plan is None or plan.snapshot is not snapshot:

@@ -58,7 +58,7 @@ from condgraph.storage import Make, Planned, Read, Storage, check_edits_stay, fi
 
 #: The largest number of entities that are only declared and never mentioned. With more, the first change of a graph is
 #: computed from the whole graph.
-MOST_UNUSED: Final = 10_000
+MAX_UNUSED: Final = 10_000
 
 
 class PartStore(Protocol):
@@ -228,8 +228,8 @@ class _Parting:
         store, edit = self._store, self._edit
         removed = [part for part in edit.removed if isinstance(part, Statement)]
         excluded = Removed(tuple(removed), tuple(statement_ids(_snapshot(removed)).tolist()))
-        unused = store.unused(MOST_UNUSED + 1) if self._is_first() else []
-        if len(unused) > MOST_UNUSED:
+        unused = store.unused(MAX_UNUSED + 1) if self._is_first_change() else []
+        if len(unused) > MAX_UNUSED:
             return None
         entities = self._known.entities(sorted({*self._ids, *unused}))
         pairs = sorted({(part.subject, part.predicate) for part in self._changed})
@@ -249,7 +249,7 @@ class _Parting:
             before, merge(before, Edits.of([edit])), lambda name, qualifier: store.has_several(name, qualifier, subjects, excluded)
         )
 
-    def _is_first(self) -> bool:
+    def _is_first_change(self) -> bool:
         """Return whether this is the first change of a graph with one source. Until then that source declares
         everything it mentions.
         """
@@ -300,9 +300,9 @@ def _snapshot(items: Iterable[Item]) -> Snapshot:
 
 
 #: The largest number of statements of a graph on a server that is pulled to find rows which a loaded table may refer to.
-MOST_LOOKED_AT: Final = 100_000
+MAX_PULLED: Final = 100_000
 #: The interval in seconds for checking whether another load has finished.
-_AGAIN: Final = 0.25
+_POLL: Final = 0.25
 
 
 class ServerStore(Store, Protocol):
@@ -418,7 +418,7 @@ class ServerStorage(Storage):
         self.server, self.timeout = server, server.timeout
         #: The running load's deadline for waiting for other writers, and the sources that it saw.
         self._until = 0.0
-        self._seen: frozenset[tuple[str, str]] | None = None
+        self._known_sources: frozenset[tuple[str, str]] | None = None
         #: The graph as the running load pulled it for its loaders, in a tuple; None before that.
         self._pulled: tuple[Snapshot | None] | None = None
         #: The graph in process, with the name of its content.
@@ -493,21 +493,21 @@ class ServerStorage(Storage):
         """Return the content of the graph for loaders, or None if it is large and the load does not change it."""
         # Pulled once, so that all tables of a load see the same graph.
         if self._pulled is None:
-            self._pulled = (self._look(changes),)
+            self._pulled = (self._read_state(changes),)
         return self._pulled[0]
 
-    def _look(self, changes: bool) -> Snapshot | None:
+    def _read_state(self, changes: bool) -> Snapshot | None:
         while True:
             self._wait_for_others()
             try:
-                return self._looked_at(changes)
+                return self._snapshot_at(changes)
             except StoreBusyError:
                 # Another load has just begun.
                 if time.monotonic() >= self._until:
                     raise
-                time.sleep(_AGAIN)
+                time.sleep(_POLL)
 
-    def _looked_at(self, changes: bool) -> Snapshot | None:
+    def _snapshot_at(self, changes: bool) -> Snapshot | None:
         unfinished = self.server.under_way()
         if unfinished is not None:
             # The other writer is gone: this load resumes that one, or is refused.
@@ -517,15 +517,15 @@ class ServerStorage(Storage):
         # case, and rows must keep the ids that other statements refer to.
         exists = self.server.exists()
         size = sum(self.server.counts().get(family, 0) for family in ("relations", "attributes")) if exists else 0
-        if size > MOST_LOOKED_AT and not changes:
+        if size > MAX_PULLED and not changes:
             return None
-        self._seen = contents
+        self._known_sources = contents
         return self.server.snapshot() if exists else None
 
     def _wait_for_others(self) -> None:
         """Wait while a running writer loads the graph, at most until this load's deadline."""
         while (load := self.server.under_way()) is not None and not load[1] and time.monotonic() < self._until:
-            time.sleep(_AGAIN)
+            time.sleep(_POLL)
 
     def build(self, read: Read | None, wait: float, plan: Planned | None = None, progress: Progress | None = None) -> Built:
         """Build the added items in process, and write them."""
@@ -544,14 +544,14 @@ class ServerStorage(Storage):
         changed = Change() if plan is None else plan(self.sources(wait))
         check_edits_stay(changed)
         builder = Builder()
-        self._seen = None
+        self._known_sources = None
         try:
             if read is not None:
                 filled(builder, read)
         finally:
             self._pulled = None
         snapshot = laid_out(builder)
-        before, after = self.write(snapshot, wait, replace(changed, seen=self._seen), progress)
+        before, after = self.write(snapshot, wait, replace(changed, seen=self._known_sources), progress)
         names = {source.name for source in builder.sources}
         emptied = [name for name in changed.without if name not in names] if read is not None else []
         warnings = [*changed.warnings, *replaced_by_nothing(emptied), *builder.warnings, *untimely(snapshot), *self.remarks()]
@@ -579,7 +579,7 @@ class ServerStorage(Storage):
                     self.server.counts()
                     break
                 else:
-                    time.sleep(_AGAIN)
+                    time.sleep(_POLL)
         return self.build(read, wait, plan, progress)
 
     def abandon(self) -> bool:
@@ -631,7 +631,7 @@ class EditedStorage(ServerStorage):
                 except StoreBusyError:
                     if time.monotonic() >= until:
                         raise
-                    time.sleep(random.uniform(_AGAIN / 10, _AGAIN))
+                    time.sleep(random.uniform(_POLL / 10, _POLL))
 
     def _edited(self, make: Make, wait: float) -> tuple[Edit, list[str]]:
         """Try to make a change once."""

@@ -118,8 +118,8 @@ _BEGINS: Final = re.compile(r"""Find\((?:"([^"\\\x00-\x1f]+)"|([^\s()\[\]<>"'\\,
 #: A text in a Cypher query (without backslashes), a name in backticks, or the beginning of a comment.
 _TEXTS: Final = re.compile(r"""('[^'\\]*'|"[^"\\]*"|`[^`]*`|//|/\*)""")
 #: The maximum number of cached shapes of a snapshot, and the maximum length of a program with a shape, in characters.
-_MOST_SHAPES: Final = 256
-_MOST_CHARACTERS: Final = 1_000
+_MAX_SHAPES: Final = 256
+_MAX_CHARACTERS: Final = 1_000
 
 Shapes: TypeAlias = "dict[Any, OpenPlan | SmallRows | bool]"
 _NO_SHAPES: Final[Shapes] = {}
@@ -136,7 +136,7 @@ def quick_answer(
     """
     if language == "cypher":
         return _quick_cypher(snapshot, program, options, whole, ready)
-    if language != "kopl" or options or type(program) is not str or len(program) > _MOST_CHARACTERS:
+    if language != "kopl" or options or type(program) is not str or len(program) > _MAX_CHARACTERS:
         return None
     match = _BEGINS.match(program)
     if match is None:
@@ -144,7 +144,7 @@ def quick_answer(
     shape = program[match.end() :]
     plan = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(shape)
     if plan is None or type(plan) is bool:
-        plan = None if ready else _made(snapshot, shape, lambda: _plan_of_shape(snapshot, shape))
+        plan = None if ready else _shaped(snapshot, shape, lambda: _plan_of_shape(snapshot, shape))
         if plan is None:
             return None
     answer = plan.answer({"name": match[1] or match[2]}, whole, "kopl")
@@ -165,7 +165,7 @@ def _quick_cypher(
         if not options.keys() <= _CYPHER_OPTIONS or (parameters and "parameters" in options):
             return None
         parameters = options.get("parameters") or parameters
-    if type(program) is not str or len(program) > _MOST_CHARACTERS or "\\" in program:
+    if type(program) is not str or len(program) > _MAX_CHARACTERS or "\\" in program:
         return None
     key: Any
     if '"' not in program and "`" not in program and "/" not in program and len(pieces := program.split("'")) == 3:
@@ -194,7 +194,7 @@ def _quick_cypher(
     plan: Any = snapshot.schema.kept.get("shapes", _NO_SHAPES).get(key)
     if plan is None or type(plan) is bool:
         plan = (
-            None if ready else _made(snapshot, key, lambda: open_rows(snapshot, _TEXTS.split(program), texts, constants, options))
+            None if ready else _shaped(snapshot, key, lambda: open_rows(snapshot, _TEXTS.split(program), texts, constants, options))
         )
         if plan is None:
             return None
@@ -202,12 +202,12 @@ def _quick_cypher(
     return None if rows is None else QuickRows(rows, plan.names, snapshot, whole, program)
 
 
-def _made(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | SmallRows | None]) -> OpenPlan | SmallRows | None:
+def _shaped(snapshot: Snapshot, key: Any, make: Callable[[], OpenPlan | SmallRows | None]) -> OpenPlan | SmallRows | None:
     """Return the plan of a shape, which is made for its second program, since most shapes occur only once."""
     shapes: Shapes = snapshot.schema.kept.setdefault("shapes", {})
     state = shapes.get(key)
     if state is None:
-        if len(shapes) >= _MOST_SHAPES:
+        if len(shapes) >= _MAX_SHAPES:
             shapes.clear()
         shapes[key] = True
     elif state is True:
@@ -350,7 +350,7 @@ class SnapshotStore:
             return match(part, pattern, **options)
         if exact:
             return match(self.snapshot, pattern, **options)
-        terms, index = _near(self.snapshot, options["encoder"], options["k_nodes"])
+        terms, index = _near_terms(self.snapshot, options["encoder"], options["k_nodes"])
         return match(self.snapshot, pattern, terms=terms, index=index, **options)
 
     def counted(self, nodes: Sequence[Node], known: KnownIds) -> list[int]:
@@ -358,7 +358,7 @@ class SnapshotStore:
         return count(self.snapshot, nodes)
 
 
-def _near(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> tuple[NearTerms, str]:
+def _near_terms(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> tuple[NearTerms, str]:
     """Return the terms of the candidates from an approximate index, and the name of the index."""
     from condgraph.patterns.distance.near_terms import CANDIDATES, near_terms
     from condgraph.patterns.distance.terms import TextTerms
@@ -379,7 +379,7 @@ def _near(snapshot: Snapshot, encoder: Encoder | str | None, k: int | None) -> t
 
 
 #: Attributes that exist once the complete answer has been computed.
-_WHOLE = frozenset({"run", "plan", "_steps", "_warnings"})
+_COMPLETE_ONLY = frozenset({"run", "plan", "_steps", "_warnings"})
 
 
 class QuickAnswer(Answer):
@@ -417,11 +417,11 @@ class QuickAnswer(Answer):
 
     def __getattr__(self, name: str) -> Any:
         # Called only for missing attributes.
-        if name not in _WHOLE:
+        if name not in _COMPLETE_ONLY:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         with within(self._timeout):
             complete = self._make_whole()
-        for attribute in _WHOLE:
+        for attribute in _COMPLETE_ONLY:
             self.__dict__[attribute] = getattr(complete, attribute)
         return self.__dict__[name]
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 
 #: The smallest bound in bytes: Python, NumPy, Arrow and DuckDB alone take half of it.
-LEAST: Final = 512 << 20
+MIN_MEMORY: Final = 512 << 20
 #: The number of items between two checks of the run's size.
 _ITEMS: Final = 1 << 13
 _UNITS: Final = {"": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4} | {
@@ -89,8 +89,8 @@ def memory_bound(memory: int | str) -> int:
         size = int(float(match[1]) * _UNITS[match[2].lower()])
     if size is None:
         raise OptionError(f"memory= is a size such as '2 GiB' or '800 MB', or a number of bytes, not {memory!r}")
-    if size < LEAST:
-        raise OptionError(f"memory= is {LEAST >> 20} MiB or more, not {memory!r}", hint="a load without memory= has no bound")
+    if size < MIN_MEMORY:
+        raise OptionError(f"memory= is {MIN_MEMORY >> 20} MiB or more, not {memory!r}", hint="a load without memory= has no bound")
     return size
 
 
@@ -129,7 +129,7 @@ class SpillingBuilder(Builder):
         with fewer_collections():
             for first in iterator:
                 self._add(chain((first,), islice(iterator, _ITEMS - 1)))
-                self._spill_much()
+                self._spill_if_large()
 
     def _add_columns(self, items: Many) -> None:
         lists: tuple[list[Any], ...] = (self.relations, self.attributes, self.qualifiers, self.many_members)
@@ -137,7 +137,7 @@ class SpillingBuilder(Builder):
         super()._add_columns(items)
         for chunks, old_length in zip(lists, before, strict=True):
             self._batches += sum(_size(chunk) for chunk in chunks[old_length:])
-        self._spill_much()
+        self._spill_if_large()
 
     def _declare_rows(self, rows: Rows) -> None:
         # Rows that are new in this run may be known from an earlier one.
@@ -152,7 +152,7 @@ class SpillingBuilder(Builder):
         if entity.name != entity.id:
             self._namings.append((entity.id, entity.name))
 
-    def _held(self) -> int:
+    def _size(self) -> int:
         """Return the approximate size of this run in bytes."""
         for position, index in enumerate((self.texts, self.entities)):
             new = len(index) - self._measured[position]
@@ -165,10 +165,10 @@ class SpillingBuilder(Builder):
         spelled = sum(len(data) for _, data, _ in self.spelled)
         return 180 * numbered_items + self._characters + other_bytes + self._batches + spelled
 
-    def _spill_much(self) -> None:
+    def _spill_if_large(self) -> None:
         if self._before is not None:
             self._before.arrays.release()
-        if self._held() >= self._most:
+        if self._size() >= self._most:
             self.spill()
 
     # -- runs --------------------------------------------------------------------------------------
@@ -268,19 +268,19 @@ def spilled(directory: Path, memory: int) -> Iterator[SpillingBuilder]:
     except OSError as error:
         if error.filename is not None and not str(error.filename).startswith(str(directory)):
             raise
-        raise StoreError(f"{directory} cannot be written: {error.strerror or _one_line(error)}", hint=hint) from error
+        raise StoreError(f"{directory} cannot be written: {error.strerror or _first_line(error)}", hint=hint) from error
     except Exception as error:
         if not type(error).__module__.endswith("duckdb"):
             raise
         if type(error).__name__ == "OutOfMemoryException" and "directory" not in str(error):
-            raise LoadError(f"memory= is too small for this load: {_one_line(error)}", hint="raise it") from error
-        raise StoreError(f"{directory} cannot be written: {_one_line(error)}", hint=hint) from error
+            raise LoadError(f"memory= is too small for this load: {_first_line(error)}", hint="raise it") from error
+        raise StoreError(f"{directory} cannot be written: {_first_line(error)}", hint=hint) from error
     finally:
         if builder is not None:
             builder.files.close()
 
 
-def _one_line(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
@@ -300,7 +300,7 @@ class _Layout:
         """Return the columns, mapped from files if they are long, and the counts."""
         self._texts("")
         dropped = self._declarations()
-        if len(dropped) and (unused := self._only_dropped(dropped)):
+        if len(dropped) and (unused := self._unused_texts(dropped)):
             # Texts of dropped names that nothing else uses are excluded from the pool.
             self._texts("WHERE text NOT IN (FROM $1)", unused)
             self._declarations()
@@ -309,7 +309,7 @@ class _Layout:
         self._sources()
         tables = self._renumbered()
         self._statements(tables)
-        self._places()
+        self._lay_provenance()
         self._adjacency()
         self._qualifiers()
         self._links(tables)
@@ -453,7 +453,7 @@ class _Layout:
                 self.row_table.add({"e": positions, "src": merged.src[row_positions], "row": merged.row[row_positions]})
         return different(joined_parts(dropped, I32))
 
-    def _only_dropped(self, dropped: NDArray[Any]) -> SpilledTable | None:
+    def _unused_texts(self, dropped: NDArray[Any]) -> SpilledTable | None:
         """Return the texts of dropped names that nothing else in the graph uses."""
         names = self.said[DECLARED.index("name")].mapped()
         for part in slices(len(names)):
@@ -607,7 +607,7 @@ class _Layout:
                 if not is_first.all():
                     repeated = {name: column[~is_first] for name, column in part.items()}
                     raw = repeated.get("raw", np.full(len(repeated["sid"]), -1, I32))
-                    self._place(number[~is_first], repeated["src"], repeated["row"], raw, 2, repeated["sid"])
+                    self._write_locations(number[~is_first], repeated["src"], repeated["row"], raw, 2, repeated["sid"])
                     part, number = {name: column[is_first] for name, column in part.items()}, number[is_first]
                 total += len(number)
                 for name, column in columns.items():
@@ -626,16 +626,16 @@ class _Layout:
         self.out |= groups.columns("grp", {"kind": np.int8}, {"p": "pred"})
         self.total = total
 
-    def _place(self, stmt: NDArray[Any], src: Any, row: Any, raw: Any, rank: int, seq: NDArray[Any]) -> None:
+    def _write_locations(self, stmt: NDArray[Any], src: Any, row: Any, raw: Any, rank: int, seq: NDArray[Any]) -> None:
         columns = {"stmt": stmt, "src": src, "row": row, "raw": raw}
         wide = {"rank": np.full(len(stmt), rank, np.int8), "seq": seq.astype(np.int64)}
         self.places.add({name: np.asarray(column, I32) for name, column in columns.items()} | wide)
 
-    def _places(self) -> None:
+    def _lay_provenance(self) -> None:
         """Write the first source and row of each statement, and the further ones, as `layout.lay_provenance` does."""
         query = "SELECT n.number AS stmt, src, row, raw, seq FROM $0 JOIN $1 n USING (sid)"
         for part in self.files.parts(query, self.more, self.numbers):
-            self._place(part["stmt"], part["src"], part["row"], part["raw"], 1, part["seq"])
+            self._write_locations(part["stmt"], part["src"], part["row"], part["raw"], 1, part["seq"])
         columns = {name: self._column(f"prov.{name}") for name in ("stmt", "src", "row", "raw")}
         has_raw = False
         if self.places.rows:

@@ -67,7 +67,7 @@ Read: TypeAlias = Callable[[Builder], None]
 #: Makes a change with a number, given the content of the graph.
 Make: TypeAlias = Callable[[GraphContent, int], Edit]
 #: The number of waiting changes at which a writer merges them into the columns.
-MOST_WAITING: Final = 1_000
+MAX_WAITING: Final = 1_000
 #: The number of queries after a change that are answered on a partial merge, before all columns are merged.
 QUERIES_OF_A_PART: Final = 16
 #: Returns what a load does to the existing sources.
@@ -589,7 +589,7 @@ class LocalStorage(Storage):
             waiting = self._waiting.followed_by([edit])
             self._state = self._base, waiting
             self._count += 1
-            if self._base is None or waiting.count >= MOST_WAITING or not is_quick(edit):
+            if self._base is None or waiting.count >= MAX_WAITING or not is_quick(edit):
                 self._compact()
             return edit, warnings
 

@@ -20,7 +20,7 @@ from condgraph.engine.store import QueriedGraph, plan_answer
 from condgraph.engine.values import DAY_SECONDS, Precision, Time, Value, text_of
 
 #: The maximum number of pairs in `Timeline.overlaps`.
-MOST_PAIRS: Final = 100_000
+MAX_PAIRS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +116,11 @@ class Timeline(Sequence[Lasting]):
         With `certain`, return the one statement that must precede it, or nothing. Raises `OptionError` if `what` is
         neither in the timeline nor a time.
         """
-        return self._next_to(what, certain, forward=False)
+        return self._adjacent(what, certain, forward=False)
 
     def after(self, what: Lasting | str | Entity | TimeLike, *, certain: bool = False) -> list[Lasting]:
         """Return the statements that may directly follow another one, an entity's or a time; see `before`."""
-        return self._next_to(what, certain, forward=True)
+        return self._adjacent(what, certain, forward=True)
 
     def part(
         self, *, before: str | Entity | TimeLike | None = None, after: str | Entity | TimeLike | None = None, certain: bool = False
@@ -137,8 +137,8 @@ class Timeline(Sequence[Lasting]):
         statements = [item.statement for item in selections[0] if all(item in selection for selection in selections)]
         return Timeline(statements, self.warnings)
 
-    def _next_to(self, what: Any, certain: bool, *, forward: bool) -> list[Lasting]:
-        reference, start = self._found(what, forward)
+    def _adjacent(self, what: Any, certain: bool, *, forward: bool) -> list[Lasting]:
+        reference, start = self._find(what, forward)
         remaining = [item for item in self._items if item not in reference]
 
         def earlier(a: tuple[int, int], b: tuple[int, int]) -> tuple[bool, bool]:
@@ -159,7 +159,7 @@ class Timeline(Sequence[Lasting]):
             return result if len(result) == 1 and result[0] in must else []
         return result
 
-    def _found(self, what: Any, forward: bool) -> tuple[set[Lasting], tuple[int, int]]:
+    def _find(self, what: Any, forward: bool) -> tuple[set[Lasting], tuple[int, int]]:
         """Return the statements that `what` refers to, and the start of the first of them (of the last, if
         `forward`).
         """
@@ -197,7 +197,7 @@ class Timeline(Sequence[Lasting]):
         result, reached = [], begin
         for low, high in spans:
             if low > reached and reached > NEVER_BEFORE and low < NEVER_AFTER:
-                result.append(_whole(reached, low))
+                result.append(_gap(reached, low))
             reached = max(reached, high)
         return result
 
@@ -214,9 +214,9 @@ class Timeline(Sequence[Lasting]):
                 together = earlier_item.together(item)
                 if together or (together is None and not certain):
                     result.append((earlier_item, item))
-            if len(result) > MOST_PAIRS:
+            if len(result) > MAX_PAIRS:
                 raise OptionError(
-                    f"more than {MOST_PAIRS:,} pairs overlap", hint="a timeline of one subject and predicate has fewer"
+                    f"more than {MAX_PAIRS:,} pairs overlap", hint="a timeline of one subject and predicate has fewer"
                 )
             open_.append(item)
         return result
@@ -252,7 +252,7 @@ def _record(statement: Evidence) -> dict[str, Any]:
     }
 
 
-def _whole(start: int, end: int) -> Time:
+def _gap(start: int, end: int) -> Time:
     """Return a gap as a time. Where an end is only known to the year, the second of the year that the statement must
     cover counts as part of the gap.
     """

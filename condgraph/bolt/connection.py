@@ -32,7 +32,7 @@ from condgraph.engine.errors import CondgraphError, MissingExtraError
 
 
 #: Largest message of a client, in bytes; drivers send parts of 1,400 bytes.
-_MOST: Final = 128 << 10
+_MAX_MESSAGE: Final = 128 << 10
 
 
 class WebSocketTransport:
@@ -44,7 +44,7 @@ class WebSocketTransport:
         except ImportError:
             raise MissingExtraError("websockets", "serve") from None
         self._transport, self._guard = transport, guard
-        self._protocol = ServerProtocol(max_size=_MOST)
+        self._protocol = ServerProtocol(max_size=_MAX_MESSAGE)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -121,14 +121,14 @@ _NAMES: Final = {
 }  # fmt: skip
 _SUCCESS, _RECORD, _IGNORED, _FAILURE = 0x70, 0x71, 0x7E, 0x7F
 #: Most bytes of a message before the login, most waiting messages, and most open results in a transaction.
-_BEFORE_LOGIN: Final = 8 << 10
-_MOST_WAITING: Final = 64
-_MOST_RESULTS: Final = 64
+_MAX_BEFORE_LOGIN: Final = 8 << 10
+_MAX_WAITING: Final = 64
+_MAX_RESULTS: Final = 64
 #: Bytes of a message from which it is decoded in a thread, of a part that is written at once, and of the
 #: largest result.
 _LARGE: Final = 32 << 10
-_WRITTEN: Final = 64 << 10
-_MOST_BYTES: Final = 64 << 20
+_CHUNK: Final = 64 << 10
+_MAX_BYTES: Final = 64 << 20
 _LENGTH: Final = struct.Struct(">I")
 _RECORD_HEAD: Final = bytes((0xB1, _RECORD))
 #: Statements allowed on the database `system`.
@@ -321,7 +321,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
 
     @property
     def _full(self) -> bool:
-        return len(self._messages) > _MOST_WAITING or self._size > self.server.largest
+        return len(self._messages) > _MAX_WAITING or self._size > self.server.largest
 
     def eof_received(self) -> bool:
         """Finish earlier requests before closing, as the client sends no more."""
@@ -381,7 +381,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
     def _split(self) -> None:
         """Split the received chunks into messages."""
         buffer, start = self._buffer, 0
-        most = self.server.largest if self._trusted else _BEFORE_LOGIN
+        most = self.server.largest if self._trusted else _MAX_BEFORE_LOGIN
         while len(buffer) - start >= 2:
             size = (buffer[start] << 8) | buffer[start + 1]
             if len(self._message) + size > most:
@@ -392,11 +392,11 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
             start += 2 + size
             # An empty chunk on its own keeps a connection alive.
             if not size and self._message:
-                self._take(bytes(self._message))
+                self._receive(bytes(self._message))
                 self._message.clear()
         del buffer[:start]
 
-    def _take(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         self._messages.append(message)
         self._size += len(message)
         if message[1:2] == bytes((RESET,)):
@@ -464,9 +464,9 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
 
     async def _answer(self, message: bytes) -> None:
         if len(message) > _LARGE:
-            tag, fields, parameter_bytes = await asyncio.to_thread(_read, message)
+            tag, fields, parameter_bytes = await asyncio.to_thread(_unpack, message)
         else:
-            tag, fields, parameter_bytes = _read(message)
+            tag, fields, parameter_bytes = _unpack(message)
         if tag == GOODBYE:
             self._messages.clear()
             self.transport.close()
@@ -594,8 +594,8 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         if len(fields) != 3 or not isinstance(fields[0], str) or not isinstance(fields[1], dict):
             raise MalformedError("RUN has a text, a map of parameters, and a map")
         text, extra, transaction = fields[0], _map(fields, 2), self._transaction
-        if len(self._results) >= _MOST_RESULTS:
-            raise Failure(_INVALID, f"a transaction has {_MOST_RESULTS} results that are not pulled")
+        if len(self._results) >= _MAX_RESULTS:
+            raise Failure(_INVALID, f"a transaction has {_MAX_RESULTS} results that are not pulled")
         self._database(extra if transaction is None else transaction.notifications, text)
         timeout = self._timeout(extra) if transaction is None else transaction.timeout
         if transaction is not None and transaction.until is not None:
@@ -607,7 +607,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
         except ProtocolError as problem:
             raise Failure(_BUSY, problem.message) from None
         begin = time.perf_counter()
-        result = await self._asked(text, given, timeout)
+        result = await self._query(text, given, timeout)
         milliseconds = (time.perf_counter() - begin) * 1000
         if transaction is not None:
             generation = result.meta["generation"]
@@ -628,13 +628,13 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
             meta["qid"] = self._last
         self._send(_SUCCESS, meta)
 
-    async def _asked(self, text: str, given: bytes, timeout: float) -> _Result:
+    async def _query(self, text: str, given: bytes, timeout: float) -> _Result:
         server = self.server
         arguments = {
             "program": text,
             "parameters": base64.b64encode(given).decode(),
             "limit": server.rows,
-            "bytes": _MOST_BYTES,
+            "bytes": _MAX_BYTES,
             "element_ids": self._version >= (5, 0),  # type: ignore[operator]
             "utc": self._utc,
             "client": {"user": self.user, "address": server.address, "id": self._name},
@@ -681,7 +681,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
             if discard:
                 continue
             out += _chunked(_RECORD_HEAD + record)
-            if len(out) >= _WRITTEN:
+            if len(out) >= _CHUNK:
                 self.transport.write(bytes(out))
                 out.clear()
                 await self._writable.wait()
@@ -753,7 +753,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
             self.transport.abort()
 
 
-def _read(message: bytes) -> tuple[int, list[Any], bytes]:
+def _unpack(message: bytes) -> tuple[int, list[Any], bytes]:
     """Return the tag and fields of a message, and the bytes of the second field. Raises `MalformedError`."""
     unpacker = Unpacker(message)
     tag, size = unpacker.head()

@@ -10,8 +10,8 @@ from typing import Any, Final
 from condgraph.engine.errors import CondgraphError, OptionError
 
 #: Most levels of lists, maps and structures; most values in one message.
-_DEEPEST: Final = 100
-_MOST_VALUES: Final = 1_000_000
+_MAX_DEPTH: Final = 100
+_MAX_VALUES: Final = 1_000_000
 _INT8, _INT16, _INT32, _INT64 = (struct.Struct(form) for form in (">b", ">h", ">i", ">q"))
 _SIZE16, _SIZE32, _FLOAT = struct.Struct(">H"), struct.Struct(">I"), struct.Struct(">d")
 #: The markers of each type: for a size below 16 (0: none), and for sizes of 8, 16 and 32 bits.
@@ -19,7 +19,7 @@ _TEXT, _BYTES = (0x80, 0xD0, 0xD1, 0xD2), (0, 0xCC, 0xCD, 0xCE)
 _LIST, _MAP = (0x90, 0xD4, 0xD5, 0xD6), (0xA0, 0xD8, 0xD9, 0xDA)
 _STRUCTURE: Final = 0xB0
 #: Markers from 0xC0 on: the type, and the bytes of its size or value.
-_KINDS: Final[dict[int, tuple[str, int]]] = {
+_MARKERS: Final[dict[int, tuple[str, int]]] = {
     **{marker: ("text", 1 << at) for at, marker in enumerate(_TEXT[1:])},
     **{marker: ("bytes", 1 << at) for at, marker in enumerate(_BYTES[1:])},
     **{marker: ("list", 1 << at) for at, marker in enumerate(_LIST[1:])},
@@ -82,8 +82,8 @@ def _pack(value: Any, out: bytearray, depth: int) -> None:
     elif isinstance(value, bytes | bytearray):
         _head(_BYTES, len(value), out)
         out += value
-    elif depth >= _DEEPEST:
-        raise OptionError(f"a value nests deeper than {_DEEPEST} levels", hint="return its parts")
+    elif depth >= _MAX_DEPTH:
+        raise OptionError(f"a value nests deeper than {_MAX_DEPTH} levels", hint="return its parts")
     elif isinstance(value, Mapping):
         _head(_MAP, len(value), out)
         for key, item in value.items():
@@ -140,7 +140,7 @@ class Unpacker:
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
-        self._left = _MOST_VALUES
+        self._remaining = _MAX_VALUES
 
     @property
     def ended(self) -> bool:
@@ -156,9 +156,9 @@ class Unpacker:
 
     def value(self, depth: int = 0) -> Any:
         """Return the next value."""
-        self._left -= 1
-        if self._left < 0:
-            raise MalformedError(f"a message has more than {_MOST_VALUES:,} values")
+        self._remaining -= 1
+        if self._remaining < 0:
+            raise MalformedError(f"a message has more than {_MAX_VALUES:,} values")
         marker = self._byte()
         if marker < 0x80:
             return marker
@@ -181,7 +181,7 @@ class Unpacker:
             return _FLOAT.unpack(self._take(8))[0]
         if marker in (0xC2, 0xC3):
             return marker == 0xC3
-        kind, width = _KINDS.get(marker, ("", 0))
+        kind, width = _MARKERS.get(marker, ("", 0))
         if not kind:
             raise MalformedError(f"there is no value of the marker {marker:02X}")
         number = int.from_bytes(self._take(width), "big", signed=kind == "integer")
@@ -211,8 +211,8 @@ class Unpacker:
         """Refuse a size beyond the data before anything is read: every item takes at least a byte."""
         if size > len(self.data) - self.at:
             raise MalformedError("a message ends within a value")
-        if depth >= _DEEPEST:
-            raise MalformedError(f"a message nests deeper than {_DEEPEST} levels")
+        if depth >= _MAX_DEPTH:
+            raise MalformedError(f"a message nests deeper than {_MAX_DEPTH} levels")
 
     def _text(self, size: int) -> str:
         try:

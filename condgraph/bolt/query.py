@@ -38,7 +38,7 @@ _WORD: Final = re.compile(r"[^\W\d]\w*")
 #: Most repetitions of a query if the graph is loaded between its parts.
 _REPEATS: Final = 3
 #: Rows that are packed between two checks of the deadline.
-_PIECE: Final = 256
+_CHUNK: Final = 256
 
 
 def answered(graph: Graph, arguments: dict[str, Any]) -> bytes:
@@ -50,10 +50,10 @@ def answered(graph: Graph, arguments: dict[str, Any]) -> bytes:
     if "://" not in graph.place:
         snapshot = graph.current
         terms = Terms(snapshot, element_ids=arguments["element_ids"], utc=arguments["utc"])
-        return _answered(graph, arguments, terms, str(snapshot.folder or ""))
+        return _reply(graph, arguments, terms, str(snapshot.folder or ""))
     for _ in range(_REPEATS):
         generation = _generation(graph)
-        reply = _answered(
+        reply = _reply(
             graph, arguments, RemoteValues(graph, element_ids=arguments["element_ids"], utc=arguments["utc"]), generation
         )
         if _generation(graph) == generation:
@@ -68,7 +68,7 @@ def _generation(graph: Graph) -> str:
     return blake2b(about.encode(), digest_size=12).hexdigest()
 
 
-def _answered(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValues, generation: str) -> bytes:
+def _reply(graph: Graph, arguments: dict[str, Any], terms: Terms | RemoteValues, generation: str) -> bytes:
     """Return the reply to a query.
 
     `arguments` has its `program` and `parameters` (PackStream in base 64), the most rows (`limit`) and bytes (`bytes`),
@@ -134,7 +134,7 @@ def _rows(rows: Iterable[Sequence[Any]], terms: Values, meta: dict[str, Any], wa
     records: list[bytes] = []
     size = 0
     for row in rows:
-        if len(records) % _PIECE == 0:
+        if len(records) % _CHUNK == 0:
             check()
         record = packed([terms.value(term) for term in row])
         size += len(record) + _LENGTH.size

@@ -54,7 +54,7 @@ class RemoteValues(Values):
         """Read the labels and properties of the nodes and relationships in rows."""
         entities: dict[str, None] = {}
         qualified: dict[_Key, Evidence] = {}
-        for term in _within(rows):
+        for term in _graph_items(rows):
             if isinstance(term, Entity):
                 entities[term.id] = None
             elif term.qualifiers:
@@ -114,7 +114,7 @@ class RemoteValues(Values):
         return path_of([self._node(node) for node in nodes], relationships, steps)
 
 
-def _within(value: Any) -> Iterator[Entity | Evidence]:
+def _graph_items(value: Any) -> Iterator[Entity | Evidence]:
     """Yield the entities and statements within a value of a row, including the ends of statements."""
     pending = [value]
     while pending:

@@ -180,12 +180,12 @@ T = TypeVar("T")
 Method = Literal["auto", "get", "post"]
 
 #: Longest request line (encoded query, in characters) for GET; longer queries are sent by POST.
-LONGEST_GET: Final = 1_500
+MAX_GET: Final = 1_500
 #: Default of `patience=`: seconds for a response that costs the server nothing.
 PATIENCE: Final = 30.0
 #: Most attempts with a busy server, and the longest pause (seconds) between them.
-MOST_TRIES: Final = 4
-LONGEST_PAUSE: Final = 120.0
+MAX_TRIES: Final = 4
+MAX_PAUSE: Final = 120.0
 #: Factor on `patience` for requests that read or write a part of a graph.
 _LONG: Final = 10
 #: Virtuoso's form of a blank node in results; no label of one has a colon.
@@ -300,18 +300,18 @@ class Endpoint:
                 kind = response.headers.get_content_type()
                 if kind not in _RESULTS:
                     raise errors.StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
-                self._check_whole(response)
+                self._check_complete(response)
                 return _BLANK.sub(rb"\1", self._body(response, most_bytes))
 
-        return self._again(request, wire, until)
+        return self._retry(request, wire, until)
 
-    def _again(self, ask: Callable[[], T], wire: Wire, until: float) -> T:
+    def _retry(self, ask: Callable[[], T], wire: Wire, until: float) -> T:
         """Retry a read request once after a dropped connection, and while the server is busy.
 
         There is no retry if the pause that it asks for exceeds the call's time (`until`).
         """
         dropped = 0
-        for attempt in range(MOST_TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 return ask()
             except _DroppedError:
@@ -323,7 +323,7 @@ class Endpoint:
                 # The pause is waited for in small steps: the caller may be gone by then.
                 pause = error.seconds if error.seconds is not None else 2.0**attempt
                 end = time.monotonic() + pause
-                if attempt == MOST_TRIES - 1 or pause > LONGEST_PAUSE or wire.over or end > until:
+                if attempt == MAX_TRIES - 1 or pause > MAX_PAUSE or wire.over or end > until:
                     raise
                 while (remaining := end - time.monotonic()) > 0 and not wire.over:
                     time.sleep(min(remaining, 0.05))
@@ -357,11 +357,11 @@ class Endpoint:
                 return self._send(text, tuple(graphs), wire, accept, "n3", silence)
 
         until = _until()
-        with self._errors(self.query_url), run(lambda: self._again(request, wire, until)) as response:
+        with self._errors(self.query_url), run(lambda: self._retry(request, wire, until)) as response:
             form = _GRAPHS.get(response.headers.get_content_type())
             if form is None:
                 raise errors.StoreError(f"{self.query_url} answers a graph as {response.headers.get_content_type()}")
-            self._check_whole(response)
+            self._check_complete(response)
             reader = Reader(response, run)
             with self._readable(lambda: reader.last):
                 for quad in pyoxigraph.parse(cast("Any", reader), getattr(pyoxigraph.RdfFormat, form)):
@@ -371,7 +371,7 @@ class Endpoint:
         wrapper = self._wrapper(self.query_url, accept, wire, silence, None if self._user else self._reading)
         for graph in graphs:
             wrapper.addDefaultGraph(graph)
-        short = len(text) <= LONGEST_GET and len(encoded(text)) + sum(len(graph) + 20 for graph in graphs) <= LONGEST_GET
+        short = len(text) <= MAX_GET and len(encoded(text)) + sum(len(graph) + 20 for graph in graphs) <= MAX_GET
         wrapper.setMethod("GET" if self._method == "get" or (self._method == "auto" and short) else "POST")
         wrapper.queryString, wrapper.queryType = text, "SELECT" if form == "json" else "CONSTRUCT"
         wrapper.setReturnFormat(form)
@@ -461,7 +461,7 @@ class Endpoint:
             f"{self.query_url} does not answer", hint="is it stopped, or very busy? patience= says how long to wait for it"
         )
 
-    def _check_whole(self, response: Any) -> None:
+    def _check_complete(self, response: Any) -> None:
         """Raise an error if the server reports a partial answer; record the kind of store."""
         self.dialect = dialect_of(response.headers)
         if response.headers.get("X-SPARQL-MaxRows"):

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 #: Names of entities for which it is cached whether they exist.
-_MOST_NAMES: Final = 100_000
+_MAX_NAMES: Final = 100_000
 
 
 class LookupSchema(StoredSchema):
@@ -73,7 +73,7 @@ class LookupSchema(StoredSchema):
         """Tell whether an entity or concept has exactly this name: one small query for each new name."""
         exists = self._names.get(name)
         if exists is None:
-            if len(self._names) > _MOST_NAMES:
+            if len(self._names) > _MAX_NAMES:
                 self._names.clear()
             exists = self._names[name] = bool(self._graph.named((name,)))
         return exists
@@ -141,7 +141,7 @@ class _LoadedAnewError(errors.StoreBusyError):
     """The graph was loaded again after its schema was read."""
 
 
-def _nothing(row: QuerySolution) -> bool:
+def _is_empty(row: QuerySolution) -> bool:
     """Tell whether the only row of a result is a count of 0, or empty."""
     terms = [term for term in row if term is not None]
     return not terms or (len(terms) == 1 and getattr(terms[0], "value", "") == "0")
@@ -185,7 +185,7 @@ class SparqlStore(RdfStore):
         self._counts: dict[str, int] = {}
         self._pulled: dict[str, Any] = {}
         # A separate address for updates decides how to write; without one, the kind of store does.
-        self._update_given = endpoint.update_url != endpoint.query_url
+        self._has_update_url = endpoint.update_url != endpoint.query_url
         self._loader = push.Loader(endpoint, graph, base, self.sources, self._pull)
         # By load; only the last one is cached.
         self._patterns: dict[str, Any] = {}
@@ -288,7 +288,7 @@ class SparqlStore(RdfStore):
         A load that began since is an error, or is seen in full.
         """
         rows: list[QuerySolution] = list(watched(self._run(self._guarded(text))))
-        if not rows or (len(rows) == 1 and _nothing(rows[0])):
+        if not rows or (len(rows) == 1 and _is_empty(rows[0])):
             self._check_load()
         return rows
 
@@ -473,7 +473,7 @@ class SparqlStore(RdfStore):
         if self.read_only:
             raise errors.ReadOnlyError.at(self.place)
         counts_before_after = self._loader.push(
-            snapshot, wait=wait, by_update=self._update_given, change=change, on_progress=on_progress
+            snapshot, wait=wait, by_update=self._has_update_url, change=change, on_progress=on_progress
         )
         self._schema = None
         return counts_before_after

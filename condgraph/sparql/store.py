@@ -96,7 +96,7 @@ _LONG: Final = 200
 def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
     """Return the values that the tests of the query could not compare, by their type and the type compared with."""
     compiler = Compiler(target)
-    nodes: list[Node] = [node for node in postorder(plan) if _may_leave_out(node, plan, target)]
+    nodes: list[Node] = [node for node in postorder(plan) if _may_omit(node, plan, target)]
     nodes += [node for node in row_tests(plan) if native(node) and compared_kinds(node.condition)]
     if not nodes:
         return LeftOut()
@@ -112,10 +112,10 @@ def count_left_out(plan: Node, target: Target, select: Select) -> LeftOut:
 _TALLIES: Final = "SELECT ?step ?o ?count WHERE { %s }"
 
 
-def _may_leave_out(node: Node, plan: Node, target: Target) -> bool:
+def _may_omit(node: Node, plan: Node, target: Target) -> bool:
     """Tell whether the query evaluates a test that may meet values it cannot compare."""
     if isinstance(node, alg.AnySatisfies):
-        if node is not plan or not values_are_native(_plain(node.values)):
+        if node is not plan or not values_are_native(_undistinct(node.values)):
             return False
     elif node.facets.tests == "nothing" or not native(node):
         return False
@@ -124,7 +124,7 @@ def _may_leave_out(node: Node, plan: Node, target: Target) -> bool:
     return bool(wanted) and (kinds is None or not all_comparable(kinds, wanted))
 
 
-def _plain(values: alg.Values) -> alg.Values:
+def _undistinct(values: alg.Values) -> alg.Values:
     return values.values if isinstance(values, alg.Distinct) else values
 
 
@@ -155,7 +155,7 @@ def _tally(compiler: Compiler, i: int, node: Node) -> str:
         v = variable(compiler, node.variable)
         out.append(f"{{ {row_patterns(compiler, node.of)} }} FILTER(BOUND({v}))")
     elif isinstance(node, alg.AnySatisfies):
-        v, _, _ = value_rows(compiler, _plain(node.values), out, whole=True)
+        v, _, _ = value_rows(compiler, _undistinct(node.values), out, whole=True)
         if isinstance(node.values, alg.Distinct):
             return f"SELECT DISTINCT ({integer(i)} AS ?step) ({v} AS ?o) ({integer(1)} AS ?count) WHERE {{ {out.text()} }}"
     else:
@@ -509,7 +509,7 @@ class RdfStore(ABC):
             try:
                 gathered = Gathered(rows_of(rows), names, _sources(plan))
             except LostRowsError:
-                parts = gather_parts(plan, self.target) if self.target.dialect.gathers_in_parts else [_again(compiled.text)]
+                parts = gather_parts(plan, self.target) if self.target.dialect.gathers_in_parts else [_replanned(compiled.text)]
                 gathered = Gathered(self._gathered(parts), names, _sources(plan))
             run = Run(gathered.snapshot)
             finish(run, plan, gathered, compiled.leaves)
@@ -531,7 +531,7 @@ class RdfStore(ABC):
         try:
             return run_witness(plan, fetched, self._gathered(texts), target.names)
         except LostRowsError:
-            return run_witness(plan, fetched, self._gathered(map(_again, texts)), target.names)
+            return run_witness(plan, fetched, self._gathered(map(_replanned, texts)), target.names)
 
     def gather(self, units: Sequence[Unit]) -> Snapshot:
         """Fetch the statements, sets and memberships of some units."""
@@ -540,7 +540,7 @@ class RdfStore(ABC):
         try:
             return Gathered(self._gathered(texts), target.names, ()).snapshot
         except LostRowsError:
-            return Gathered(self._gathered(map(_again, texts)), target.names, ()).snapshot
+            return Gathered(self._gathered(map(_replanned, texts)), target.names, ()).snapshot
 
     def _gathered(self, texts: Iterable[str]) -> Iterable[Row]:
         return (row for text in texts for row in rows_of(self.select(text)))
@@ -584,7 +584,7 @@ def _ties(rows: Iterable[QuerySolution]) -> Iterable[QuerySolution]:
             yield row
 
 
-def _again(text: str) -> str:
+def _replanned(text: str) -> str:
     """Change the text of a query but not its meaning, so that a server makes a new plan."""
     return f"{text}\n# again"
 

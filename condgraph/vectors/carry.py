@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 #: The keys in the cache of an open generation: of its own vectors, and of those of the previous generation.
 KEPT: Final = "vectors"
-BEFORE: Final = "vectors before"
+PREVIOUS: Final = "vectors before"
 
 
 def carry_over(before: Snapshot | None, now: Snapshot) -> Snapshot:
@@ -20,7 +20,7 @@ def carry_over(before: Snapshot | None, now: Snapshot) -> Snapshot:
     new texts are encoded.
     """
     if before is not None:
-        vectors = before.schema.kept.get(KEPT, before.schema.kept.get(BEFORE))
+        vectors = before.schema.kept.get(KEPT, before.schema.kept.get(PREVIOUS))
         if vectors is not None:
-            now.schema.kept[BEFORE] = vectors
+            now.schema.kept[PREVIOUS] = vectors
     return now

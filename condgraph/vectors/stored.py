@@ -33,7 +33,7 @@ from condgraph.engine.snapshot.container import ArrayFile, write_arrays
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Kind
 from condgraph.vectors import encoders
-from condgraph.vectors.carry import BEFORE, KEPT
+from condgraph.vectors.carry import KEPT, PREVIOUS
 from condgraph.vectors.nearest import Approximate, DenseVectors, Distances, Positions, Query, SparseVectors, Vectors, crc_of
 
 # -- The vectors of one generation -------------------------------------------------------------------
@@ -421,7 +421,7 @@ def _stored_vectors(snapshot: Snapshot) -> GraphVectors | None:
         return vectors
     place = place_of(snapshot)
     if place is None:
-        previous = snapshot.schema.kept.get(BEFORE)
+        previous = snapshot.schema.kept.get(PREVIOUS)
         return make_vectors(snapshot, previous.encoder)[0] if isinstance(previous, GraphVectors) else None
     manifest = _manifest(place)
     if manifest is None:
@@ -497,7 +497,7 @@ def _reusable(snapshot: Snapshot, about: About) -> list[tuple[Keys, encoders.Flo
     """Return vectors that the same encoder made before: for the last generation, in an unfinished run, or in memory."""
     reusable: list[tuple[Keys, encoders.FloatMatrix]] = []
     cache, place = snapshot.schema.kept, place_of(snapshot)
-    previous = cache.get(KEPT, cache.get(BEFORE))
+    previous = cache.get(KEPT, cache.get(PREVIOUS))
     if (
         place is None
         and isinstance(previous, GraphVectors)

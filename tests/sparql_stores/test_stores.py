@@ -95,7 +95,7 @@ def test_the_graph_store_protocol_loads_the_same(server: Any) -> None:
 @pytest.mark.parametrize("merged", [False, True])
 def test_a_load_goes_on_where_it_was_ended(server: Any, merged: bool) -> None:
     expected, remote = world(), opened(server, f"ended {merged}")
-    remote.store._update_given = True
+    remote.store._has_update_url = True
     remote.delete()
     if merged:
         first = condgraph.open()
@@ -135,7 +135,7 @@ def test_a_load_goes_on_in_batches_of_another_size(server: Any) -> None:
     local = condgraph.open()
     local.add([Statement(f"e{i}", f"p{i % 9}", Quantity(i)) for i in range(400)], source="many")
     remote, sent = opened(server, "sizes"), [0]
-    remote.store._update_given = True
+    remote.store._has_update_url = True
     remote.delete()
     remote.store.endpoint.query("ASK {}")
     endpoint, update = remote.store.endpoint, remote.store.endpoint.update

@@ -70,7 +70,7 @@ def check_loadable(snapshot: Snapshot, names: GraphIris, dialect: Dialect) -> No
 
 
 #: Longest literal of the schema, in characters; the schema is written as several.
-_PIECE: Final = 30_000
+_MAX_LITERAL: Final = 30_000
 #: Increased if triples or the schema of an older version would be misread; equal content is then written
 #: anew.
 FORMAT: Final = 4
@@ -78,10 +78,10 @@ _STATE: Final = ("load", "loading", "loaded", "staged", "what", "schema", "count
 #: Terms of the graph's node about its content.
 _CONTENT: Final = ("load", "schema", "survey", "counts", "layout", "label")
 #: Terms of the graph's node about a running load.
-_UNDER_WAY: Final = ("loaded", "staged", "what", "loading")
+_LOAD_TERMS: Final = ("loaded", "staged", "what", "loading")
 
 #: Triples that are removed at once, if removing all takes a server too long.
-_AT_ONCE: Final = 10_000
+_MAX_REMOVED: Final = 10_000
 
 
 def load_id(snapshot: Snapshot, change: str = "") -> str:
@@ -196,7 +196,7 @@ def write_snapshot(
     _forget(endpoint, base, _CONTENT)
     if previous is not None:
         for batch in cut(sorted(known - new), endpoint.dialect.update_batch):
-            endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_joined(batch)} }} }}")
+            endpoint.update(f"DELETE DATA {{ GRAPH <{base}> {{ {_triples(batch)} }} }}")
     if begun is not None:
         # An interrupted load may have left anything: everything is sent.
         known.clear()
@@ -217,9 +217,9 @@ def write_snapshot(
     _finish(endpoint, base, content, {"schema": schema, "survey": packed(survey(snapshot), content)})
 
 
-def _pieces(base: str, name: str, text: str, first: str = "") -> list[str]:
+def _literals(base: str, name: str, text: str, first: str = "") -> list[str]:
     """Split a text into triples of the graph's node: literals of limited length, each with its number."""
-    pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE))
+    pieces = (text[begin : begin + _MAX_LITERAL] for begin in range(0, len(text), _MAX_LITERAL))
     return [f"<{base}> <pred:{name}> {string(f'{first}{number:06d} {piece}')}" for number, piece in enumerate(pieces)]
 
 
@@ -230,7 +230,7 @@ def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) 
     """
     node = f"<{base}>"
     for name, text in texts.items():
-        for piece in _pieces(base, name, text):
+        for piece in _literals(base, name, text):
             _insert(endpoint, base, [piece])
     # Until here readers see a running load: its mark is replaced last, in one step. After that, the other
     # notes of the load are meaningless.
@@ -239,7 +239,7 @@ def _finish(endpoint: Endpoint, base: str, load: str, texts: Mapping[str, str]) 
         f"INSERT {{ GRAPH <{base}> {{ {node} <pred:load> {string(load)} }} }} "
         f"WHERE {{ GRAPH <{base}> {{ {node} <pred:loading> ?mark }} }}"
     )
-    _forget(endpoint, base, _UNDER_WAY[:-1])
+    _forget(endpoint, base, _LOAD_TERMS[:-1])
     _clear(endpoint, base)
 
 
@@ -254,7 +254,7 @@ def abandon(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> bool:
         remove(endpoint, base)
         return False
     take_back(endpoint, base, begun)
-    _forget(endpoint, base, _UNDER_WAY[-1:])
+    _forget(endpoint, base, _LOAD_TERMS[-1:])
     return True
 
 
@@ -271,7 +271,7 @@ def take_back(endpoint: Endpoint, base: str, begun: dict[str, list[str]]) -> Non
         _each(endpoint, f"{base}.added/", f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} GRAPH <{base}.added/> {{ ?s ?p ?o }} }}", most)
         put_back = f"DELETE {{ GRAPH <{base}.removed/> {{ ?s ?p ?o }} }} INSERT {{ GRAPH <{base}> {{ ?s ?p ?o }} }}"
         _each(endpoint, f"{base}.removed/", put_back, most)
-    _forget(endpoint, base, _UNDER_WAY[:-1])
+    _forget(endpoint, base, _LOAD_TERMS[:-1])
     _clear(endpoint, base)
 
 
@@ -297,10 +297,10 @@ def _remove_some_at_once(endpoint: Endpoint, base: str) -> None:
     owner = Owner()
     try:
         _insert(endpoint, base, [_marked(base, Mark("removed", owner.name, adds=False))])
-        _forget(endpoint, base, (*_CONTENT, *_UNDER_WAY[:-1]))
+        _forget(endpoint, base, (*_CONTENT, *_LOAD_TERMS[:-1]))
         # The triples of the graph's own node are removed last.
         ours = f"FILTER(STRSTARTS(STR(?s), {string(base)}) && ?s != <{base}>)"
-        _each(endpoint, base, f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }}", _AT_ONCE, ours)
+        _each(endpoint, base, f"DELETE {{ GRAPH <{base}> {{ ?s ?p ?o }} }}", _MAX_REMOVED, ours)
         endpoint.update(f"DELETE WHERE {{ GRAPH <{base}> {{ <{base}> ?p ?o }} }}")
     finally:
         owner.release()
@@ -349,9 +349,9 @@ def _insert(endpoint: Endpoint, base: str, lines: Iterable[str]) -> None:
         return
     try:
         if endpoint.store_url is None or len(batch) < 10:
-            endpoint.update(f"INSERT DATA {{ GRAPH <{base}> {{ {_joined(batch)} }} }}")
+            endpoint.update(f"INSERT DATA {{ GRAPH <{base}> {{ {_triples(batch)} }} }}")
         else:
-            endpoint.add(_joined(batch).encode(), base)
+            endpoint.add(_triples(batch).encode(), base)
     except (ParseError, StoreError) as error:
         if len(batch) < 100 or not any(mark in error.message for mark in TOO_LARGE):
             raise
@@ -360,7 +360,7 @@ def _insert(endpoint: Endpoint, base: str, lines: Iterable[str]) -> None:
         _insert(endpoint, base, batch[middle:])
 
 
-def _joined(lines: list[str]) -> str:
+def _triples(lines: list[str]) -> str:
     return " .\n".join(lines) + " .\n"
 
 
@@ -368,9 +368,9 @@ def _joined(lines: list[str]) -> str:
 
 
 Counts = dict[str, int]
-NOTHING: Final = Change()
+NO_CHANGE: Final = Change()
 #: Range of seconds after which a loader checks again whether another one is done.
-_AGAIN = 0.1, 0.5
+_POLL = 0.1, 0.5
 
 
 class Loader:
@@ -397,7 +397,7 @@ class Loader:
         """
         until, owner = time.monotonic() + wait, Owner()
         try:
-            return self._in_turn(snapshot, wait, until, owner.name, by_update, NOTHING if change is None else change, on_progress)
+            return self._in_turn(snapshot, wait, until, owner.name, by_update, NO_CHANGE if change is None else change, on_progress)
         finally:
             owner.release()
 
@@ -416,7 +416,7 @@ class Loader:
                 if remaining <= 0:
                     raise
                 # Loaders that collided withdraw, and retry at different times.
-                time.sleep(min(remaining, random.uniform(*_AGAIN)))
+                time.sleep(min(remaining, random.uniform(*_POLL)))
 
     def _push(
         self, snapshot: Snapshot, owner: str, patience: float | None, by_update: bool, change: Change, on_progress: OnWritten
@@ -563,20 +563,20 @@ def write_edit(endpoint: Endpoint, base: str, graph: str, change: RemoteEdit) ->
     )
     content = load_id(change.after) if summary is None else summary.content
     number = f"{change.number:09d} "
-    record = _pieces(base, "edit", change.record, number)
+    record = _literals(base, "edit", change.record, number)
     if summary is None:
         summary = GraphSummary(content, counts(change.after), described(change.after), survey(change.after))
     graph_lines = [
         f"{node} <pred:load> {string(content)}",
         f"{node} <pred:counts> {string(json.dumps(summary.counts, sort_keys=True))}",
-        *_pieces(base, "schema", json.dumps(summary.schema, ensure_ascii=False)),
-        *_pieces(base, "survey", packed(summary.survey, content)),
+        *_literals(base, "schema", json.dumps(summary.schema, ensure_ascii=False)),
+        *_literals(base, "survey", packed(summary.survey, content)),
     ]
     terms = ", ".join(f"<pred:{name}>" for name in ("load", "counts", "schema", "survey"))
     with _turn(endpoint, base, graph, change.content) as turn:
         text = (
-            f"DELETE {{ GRAPH <{base}> {{ {_joined([*sorted(before - after), f'{node} ?p ?o', turn])} }} }} "
-            f"INSERT {{ GRAPH <{base}> {{ {_joined([*sorted(after - before), *graph_lines, *record])} }} }} "
+            f"DELETE {{ GRAPH <{base}> {{ {_triples([*sorted(before - after), f'{node} ?p ?o', turn])} }} }} "
+            f"INSERT {{ GRAPH <{base}> {{ {_triples([*sorted(after - before), *graph_lines, *record])} }} }} "
             f"WHERE {{ GRAPH <{base}> {{ {turn} . {node} <pred:load> {string(change.content)} . "
             f"{node} ?p ?o FILTER(?p IN ({terms})) "
             f"FILTER NOT EXISTS {{ {node} <pred:loading> ?mark }} "

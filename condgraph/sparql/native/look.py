@@ -25,7 +25,7 @@ from condgraph.engine.terms import GRAPH, INFERRED, is_iri, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
 from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, VALUE
-from condgraph.sparql.client import LONGEST_PAUSE, MOST_TRIES, BusyEndpointError
+from condgraph.sparql.client import MAX_PAUSE, MAX_TRIES, BusyEndpointError
 from condgraph.sparql.dialect import DIALECTS, cut
 from condgraph.sparql.native.fetch import ONTOLOGY, anywhere, datatype_of, either, is_text, listed
 from condgraph.sparql.native.mapping import (
@@ -126,7 +126,7 @@ class Look:
             self.cut = True
             return None
         self.queries += 1
-        for attempt in range(MOST_TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 with within(min(seconds, remaining)):
                     return list(self._endpoint.query(text, graphs=self._graphs))  # type: ignore[arg-type]
@@ -136,7 +136,7 @@ class Look:
                 return None
             except BusyEndpointError as error:
                 pause = seconds if error.seconds is None else error.seconds
-                if attempt == MOST_TRIES - 1 or pause > LONGEST_PAUSE:
+                if attempt == MAX_TRIES - 1 or pause > MAX_PAUSE:
                     raise
                 end = time.monotonic() + pause
                 self._until += pause

@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     re.X | re.S,
 )
 #: Longest query, in tokens, that is rewritten.
-_MOST = 100_000
+_MAX_TOKENS = 100_000
 #: A token: its kind ("iri", "string", "var", "tag", "number", "name", "word" or the mark itself), start
 #: and end.
 Token = tuple[str, int, int]
@@ -47,7 +47,7 @@ def tokens(text: str) -> list[Token] | None:
     match = _TOKEN.match
     while at < size:
         token = match(text, at)
-        if token is None or len(result) > _MOST:
+        if token is None or len(result) > _MAX_TOKENS:
             return None
         kind = token.lastgroup or ""
         begin, at = at, token.end()
@@ -70,7 +70,7 @@ class List(NamedTuple):
 
 _IN = re.compile(r"\bin\b", re.I)
 #: Words of groups whose meaning depends on what is around them.
-_APART = re.compile(r"\b(?:graph|service)\b", re.I)
+_CONTEXT_WORDS = re.compile(r"\b(?:graph|service)\b", re.I)
 
 
 def rewrite(text: str) -> str:
@@ -81,7 +81,7 @@ def rewrite(text: str) -> str:
     >>> print(rewrite("SELECT ?e { ?e <size> ?n FILTER(?n IN (1, 2)) }"))
     SELECT ?e { ?e <size> ?n FILTER(?n IN (1, 2)) }
     """
-    if _IN.search(text) is None or _APART.search(text) is not None:
+    if _IN.search(text) is None or _CONTEXT_WORDS.search(text) is not None:
         return text
     found = tokens(text)
     if found is None:
@@ -114,35 +114,35 @@ class Group:
     """The tokens between braces with none inside: triples and filters."""
 
     def __init__(self, text: str, found: list[Token]) -> None:
-        self._text, self._found = text, found
+        self._text, self._tokens = text, found
         self._lists: list[List] = []
         #: The places of variables in triples: 0 for a subject, 1 for a predicate, 2 for an object.
         self._bound: dict[str, set[int]] = {}
         #: Whether all was understood; whether no triple has an entity or a value from which the store can start.
-        self._known = self._free = True
+        self._is_known = self._is_free = True
         self._read()
 
     def edits(self, end: int, *, whole: bool) -> Iterator[tuple[int, int, str]]:
         """Yield the edits of its lists: start, end and new text; `end` is the end of the group."""
-        lists = [item for item in self._lists if item.variable in self._bound] if self._known else []
+        lists = [item for item in self._lists if item.variable in self._bound] if self._is_known else []
         # Strings are objects, and few triples share one; few triples share a subject.
         joined = [item for item in lists if not item.negated and (2 if item.texts else 0) in self._bound[item.variable]]
         joined.sort(key=lambda item: (not item.texts, len(item.terms)))
-        for item in (*(joined[:1] if whole and self._free else ()), *(item for item in lists if item.negated)):
+        for item in (*(joined[:1] if whole and self._is_free else ()), *(item for item in lists if item.negated)):
             values = f"VALUES ?{item.variable} {{ {' '.join(item.terms)} }}"
             test = f"?{item.variable} != {item.witness}" if item.negated else "true"
             yield item.begin, item.end, test
             yield end, end, f"MINUS {{ {values} }} " if item.negated else f"{{ SELECT DISTINCT ?{item.variable} {{ {values} }} }} "
 
     def _kind(self, at: int) -> str:
-        return self._found[at][0] if at < len(self._found) else ""
+        return self._tokens[at][0] if at < len(self._tokens) else ""
 
     def _of(self, at: int) -> str:
-        return self._text[self._found[at][1] : self._found[at][2]] if at < len(self._found) else ""
+        return self._text[self._tokens[at][1] : self._tokens[at][2]] if at < len(self._tokens) else ""
 
     def _read(self) -> None:
         at, place, typed = 0, 0, False
-        while at < len(self._found):
+        while at < len(self._tokens):
             kind, word = self._kind(at), self._of(at).lower()
             if kind == "word" and word == "filter":
                 at, place = self._filter(at + 1), 0
@@ -154,17 +154,17 @@ class Group:
                 place += 1
             elif kind in ("iri", "name") or word == "a":
                 # A class is no start.
-                self._free &= place == 1 or (place == 2 and typed)
+                self._is_free &= place == 1 or (place == 2 and typed)
                 typed, place = kind == "word", place + 1
             else:
-                self._known &= kind != "word" or word in ("true", "false")
-                self._free = False
+                self._is_known &= kind != "word" or word in ("true", "false")
+                self._is_free = False
             at += 1
 
     def _filter(self, at: int) -> int:
         """Read the lists of a filter, and return the index of the token after it."""
         bare, depth, lists = self._kind(at) == "(", 0, list[List]()
-        while at < len(self._found):
+        while at < len(self._tokens):
             kind = self._kind(at)
             depth += (kind == "(") - (kind == ")")
             if kind == ")" and not depth:
@@ -195,5 +195,5 @@ class Group:
         if self._kind(last) != ")" or self._kind(last + 1) not in (")", "&&"):
             return None
         witness = (texts or terms)[0]
-        ends = self._found[at][1], self._found[last][2]
+        ends = self._tokens[at][1], self._tokens[last][2]
         return List(*ends, self._of(at)[1:], negated, terms, witness, len(texts) == len(terms)), last + 1

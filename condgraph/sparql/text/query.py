@@ -467,7 +467,7 @@ def predicates_of(schema: GraphKnowledge, names: GraphIris) -> Predicates:
 
 
 @cache
-def _nothing() -> Any:
+def _empty_store() -> Any:
     """Return an empty store."""
     from pyoxigraph import Store
 
@@ -480,6 +480,6 @@ def _check(text: str, base: str, translated: Translated | None) -> None:
         # It is run and parsed in another process.
         return
     try:
-        _nothing().query(text if translated is None else translated.text, base_iri=base, prefixes=PREFIXES)
+        _empty_store().query(text if translated is None else translated.text, base_iri=base, prefixes=PREFIXES)
     except SyntaxError as error:
         raise not_well_formed(error, text, translated) from None

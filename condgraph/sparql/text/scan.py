@@ -29,7 +29,7 @@ STRING: Final = r"""\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}
 
 #: Underscores in a name for which both an underscore and a space are tried; in a name with more, all are
 #: underscores.
-_MOST: Final = 6
+_MAX_UNDERSCORES: Final = 6
 #: Relative IRIs of a query that are checked, and their length in characters.
 _DISTINCT, _LONGEST = 1_000, 2_000
 #: Tokens, including those where `<...>` is no IRI. A word is as long as a prefix may be, so that no
@@ -85,7 +85,7 @@ def underscored(text: str, is_name: Callable[[str], bool]) -> str:
         if iri not in known:
             if len(known) >= _DISTINCT or len(iri) > _LONGEST:
                 continue
-            known[iri] = _better(iri, is_name)
+            known[iri] = _corrected(iri, is_name)
         better = known[iri]
         if better is not None:
             pieces += (text[last : match.start()], f"<{better}>")
@@ -93,11 +93,11 @@ def underscored(text: str, is_name: Callable[[str], bool]) -> str:
     return "".join((*pieces, text[last:]))
 
 
-def _better(iri: str, is_name: Callable[[str], bool]) -> str | None:
+def _corrected(iri: str, is_name: Callable[[str], bool]) -> str | None:
     if _is(iri, is_name):
         return None
     parts = iri.split("_")
-    if len(parts) > _MOST + 1:
+    if len(parts) > _MAX_UNDERSCORES + 1:
         all_escaped = "%5F".join(parts)
         return all_escaped if _is(all_escaped, is_name) else None
     fitting = []
@@ -239,13 +239,13 @@ def names_graphs(text: str) -> bool:
 
 
 #: Most nested brackets, and most parts in a row, of a query in this process.
-MOST_DEPTH: Final = 50
-MOST_PARTS: Final = 600
+MAX_DEPTH: Final = 50
+MAX_PARTS: Final = 600
 #: Most objects of one predicate, and the length in characters from which a list is checked more closely.
-MOST_ITEMS: Final = 2_000
+MAX_ITEMS: Final = 2_000
 _LONG_LIST: Final = 4_000
 #: Longest IRI of a query, in characters: a prefix of a megabyte takes a megabyte at each use.
-LONGEST_IRI: Final = 65_536
+MAX_IRI: Final = 65_536
 
 _OPENING, _CLOSING = "([{", ")]}"
 #: Parts: brackets, arithmetic and logical signs, ends of patterns, outside of strings, IRIs, names and
@@ -261,7 +261,7 @@ _PARTS: Final = re.compile(
 _LISTED: Final = re.compile(
     r"""(?:\s*+(?:[^\s,"'<>()]++|<[^<>\s]*+>|"(?:[^"\\\n\r]|\\.)*+"|'(?:[^'\\\n\r]|\\.)*+')++\s*+(?:,|\Z))*+\s*+\Z""", re.VERBOSE
 ).match
-_IRIS: Final = re.compile(rf'<[^<>"{{}}|^`\\\x00-\x20]{{{LONGEST_IRI}}}').search
+_IRIS: Final = re.compile(rf'<[^<>"{{}}|^`\\\x00-\x20]{{{MAX_IRI}}}').search
 
 
 def is_heavy(text: str) -> bool:
@@ -269,9 +269,9 @@ def is_heavy(text: str) -> bool:
 
     Raises `ParseError` for an IRI of more than `LONGEST_IRI` characters.
     """
-    if len(text) > LONGEST_IRI and (match := _IRIS(text)) is not None:
-        raise ParseError(f"an IRI may have {LONGEST_IRI:,} characters", span=match.span())
-    if len(text) <= _LONG_LIST and sum(map(text.count, "([{.;!|&+*/^-<")) <= MOST_DEPTH:
+    if len(text) > MAX_IRI and (match := _IRIS(text)) is not None:
+        raise ParseError(f"an IRI may have {MAX_IRI:,} characters", span=match.span())
+    if len(text) <= _LONG_LIST and sum(map(text.count, "([{.;!|&+*/^-<")) <= MAX_DEPTH:
         return False
     depth = parts = at = 0
     last = ""
@@ -279,12 +279,12 @@ def is_heavy(text: str) -> bool:
         begin, at = at, match.end()
         if at - begin > _LONG_LIST:
             listed = last == "(" and _LISTED(text[begin : at - 1]) is not None
-            if not listed and (last == "(" or text.count(",", begin, at) > MOST_ITEMS):
+            if not listed and (last == "(" or text.count(",", begin, at) > MAX_ITEMS):
                 return True
         last = part
         parts += 1
         depth += (part in _OPENING) - (part in _CLOSING)
-        if parts > MOST_PARTS or depth > MOST_DEPTH:
+        if parts > MAX_PARTS or depth > MAX_DEPTH:
             return True
     return False
 
@@ -310,11 +310,11 @@ _KEYWORDS: Final = frozenset(
     ]
 )  # fmt: skip
 #: Longest prefix that is checked, in characters.
-_LONGEST_PREFIX: Final = 200
-_DECLARED: Final = re.compile(rf"prefix\s*+([^\W\d_][\w.-]{{0,{_LONGEST_PREFIX - 1}}}+)?+:", re.I)
+_MAX_PREFIX: Final = 200
+_DECLARED: Final = re.compile(rf"prefix\s*+([^\W\d_][\w.-]{{0,{_MAX_PREFIX - 1}}}+)?+:", re.I)
 _LETTERS: Final = re.compile(r"\w+")
 #: Characters of a query that are checked: errors are created in the event loop.
-_MOST_CHARACTERS: Final = 50_000
+_MAX_CHARACTERS: Final = 50_000
 
 
 class Mistake(NamedTuple):
@@ -327,18 +327,13 @@ class Mistake(NamedTuple):
 
 def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | None:
     """Return the first mistake of an invalid query, if it is one of these kinds."""
-    text = text[:_MOST_CHARACTERS]
+    text = text[:_MAX_CHARACTERS]
     declared = {found[1] or "" for found in _DECLARED.finditer(text)} | set(known)
     for found in TOKEN.finditer(text):
         begin, end = found.span()
         if found["name"] is not None:
             prefix = found["prefix"] or ""
-            if (
-                prefix not in declared
-                and prefix != "_"
-                and len(prefix) <= _LONGEST_PREFIX
-                and text[max(0, begin - 1) : begin] != "_"
-            ):
+            if prefix not in declared and prefix != "_" and len(prefix) <= _MAX_PREFIX and text[max(0, begin - 1) : begin] != "_":
                 near = nearest(prefix, declared)
                 suggestion = f"; known: {', '.join(f'{candidate}:' for candidate in near)}" if near else ""
                 return Mistake(f"the prefix {shortened(prefix, 60)}: is not declared{suggestion}", begin, begin + len(prefix) + 1)

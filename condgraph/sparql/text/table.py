@@ -68,7 +68,7 @@ class Table(Tabular):
         columns: Typed = {}
         for name in ("truth",) if self.truth is not None else self.columns:
             cells = [record[name] for record in records]
-            kind = _kind({type(cell) for cell in cells if cell is not None})
+            kind = _column_type({type(cell) for cell in cells if cell is not None})
             columns[name] = cells if kind != "string" else [None if cell is None else shown(cell) for cell in cells], kind
         return columns
 
@@ -95,7 +95,7 @@ def shown(value: Any) -> str:
     return "" if value is None else text_of(value)
 
 
-def _kind(types: set[type]) -> str:
+def _column_type(types: set[type]) -> str:
     if types == {bool}:
         return "bool"
     if types == {int}:

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 _LENGTH = struct.Struct(">I")
 #: Requests are read in parts of this many bytes: freeing larger ones makes the allocator return memory to
 #: the system with every query.
-_READ = 1 << 14
+_READ_SIZE = 1 << 14
 
 
 class Work(Protocol):
@@ -85,7 +85,7 @@ def requests() -> Iterator[Any]:
     buffer = b""
     while True:
         while len(buffer) < 4 or len(buffer) < 4 + _LENGTH.unpack_from(buffer)[0]:
-            received = os.read(0, _READ)
+            received = os.read(0, _READ_SIZE)
             if not received:
                 return
             buffer += received
@@ -104,7 +104,7 @@ def work(worker: Work) -> None:
     os._exit(0)
 
 
-def _others_sleep() -> bool:
+def _is_only_thread() -> bool:
     """Tell whether all other threads of this process sleep."""
     with suppress(OSError):
         for task in os.listdir("/proc/self/task"):
@@ -122,7 +122,7 @@ def fork() -> int:
     they sleep without a lock once they have started.
     """
     for _ in range(200):
-        if _others_sleep():
+        if _is_only_thread():
             break
         time.sleep(0.001)
     return os.fork()

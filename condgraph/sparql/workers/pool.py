@@ -229,7 +229,7 @@ class Scheduler:
     """
 
     def __init__(self, size: int, long: int, waiting: int, command: Callable[[], Sequence[str]], *, opens: bool = False) -> None:
-        self._size, self._most_long, self._most_waiting, self._command = size, long, waiting, command
+        self._size, self._max_long, self._max_waiting, self._command = size, long, waiting, command
         self._opens = opens
         self._lock = Lock()
         self._source = b""
@@ -293,7 +293,7 @@ class Scheduler:
                     self._free -= 1
                     return worker
             queue = self._long_waiting if long else self._waiting
-            if len(queue) >= self._most_waiting:
+            if len(queue) >= self._max_waiting:
                 raise BusyError(f"{len(queue)} queries wait already", hint="try again later")
             promise: Future[Worker] = Future()
             queue.append(promise)
@@ -333,7 +333,7 @@ class Scheduler:
         with self._lock:
             if worker.long:
                 return True
-            if self._closed or self._long >= self._most_long * (2 if begun else 1):
+            if self._closed or self._long >= self._max_long * (2 if begun else 1):
                 return False
             self._free += 1
             self._long += 1
@@ -354,11 +354,11 @@ class Scheduler:
 
     def _assign(self) -> None:
         """Give places and processes to waiting queries, and start the missing processes."""
-        while self._long_waiting and self._long < self._most_long and self._assign_first(self._long_waiting, long=True):
+        while self._long_waiting and self._long < self._max_long and self._assign_first(self._long_waiting, long=True):
             self._long += 1
         while self._waiting and self._free and self._assign_first(self._waiting, long=False):
             self._free -= 1
-        wanted = min(len(self._waiting), self._free) + min(len(self._long_waiting), max(0, self._most_long - self._long))
+        wanted = min(len(self._waiting), self._free) + min(len(self._long_waiting), max(0, self._max_long - self._long))
         self._start(wanted - self._starting)
 
     def _assign_first(self, queue: deque[Future[Worker]], *, long: bool) -> bool:
@@ -385,14 +385,14 @@ class Scheduler:
 
     def _start(self, count: int) -> None:
         # As many processes are idle as run a query.
-        room = 2 * self._size + max(self._long, self._most_long) - len(self._all) - self._starting
+        room = 2 * self._size + max(self._long, self._max_long) - len(self._all) - self._starting
         for _ in range(min(count, room)):
             if self._closed:
                 return
             self._starting += 1
-            self._starts.run(self._start_one)
+            self._starts.run(self._start_worker)
 
-    def _start_one(self) -> None:
+    def _start_worker(self) -> None:
         try:
             worker = self._new_worker()
             if self._opens:
@@ -534,13 +534,13 @@ def _work(queue: SimpleQueue[Callable[[], None] | None]) -> None:
 #: Bytes of data that a process may have.
 MEMORY: Final = 2 << 30
 #: A query that has sent this many bytes of results counts as long.
-ASIDE: Final = 1 << 20
+LONG_BYTES: Final = 1 << 20
 #: Seconds between two checks of how long a query has run.
-_LEAST_INTERVAL: Final = 0.002
+_MIN_INTERVAL: Final = 0.002
 #: Seconds between two checks of whether a long query gets its share of a processor.
 _SHARE_INTERVAL: Final = 0.1
 #: With less memory, a process cannot open a store.
-LEAST_MEMORY: Final = 256 << 20
+MIN_MEMORY: Final = 256 << 20
 
 
 class Request(Protocol):
@@ -577,8 +577,8 @@ class WorkerPool:
     ) -> None:
         if workers < 1 or (long is not None and long < 0):
             raise errors.OptionError("a pool has at least one worker")
-        if memory and memory < LEAST_MEMORY:
-            raise errors.OptionError(f"a worker process needs {LEAST_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
+        if memory and memory < MIN_MEMORY:
+            raise errors.OptionError(f"a worker process needs {MIN_MEMORY >> 20} MiB of memory at least, not {memory >> 20} MiB")
         # If no long queries may run, every query keeps its place.
         self._quantum, self._memory = quantum if long != 0 else None, memory
         self._scheduler = Scheduler(
@@ -651,7 +651,7 @@ class WorkerPool:
             worker = yield from self._acquire(long, until, timeout)
             healthy = False
             try:
-                healthy = yield from self._ask(worker, request, until, timeout)
+                healthy = yield from self._send(worker, request, until, timeout)
                 if healthy:
                     return
             except _WorkerError as error:
@@ -678,7 +678,7 @@ class WorkerPool:
             raise errors.DeadlineError(f"the query did not get to run to its end in {timeout:g} s, there are too many")
         return place.result()
 
-    def _ask(
+    def _send(
         self, worker: Worker, request: bytes, until: float | None, timeout: float | None
     ) -> Generator[Wait | Head | bytes, bool, bool]:
         """Send a query to a worker, and yield its results; return False if it has to be restarted as a long one."""
@@ -706,7 +706,7 @@ class WorkerPool:
                     continue
                 remaining = quantum - (worker.cpu_time() - begin)
                 if remaining > 0:
-                    next_check = now + max(remaining, _LEAST_INTERVAL)
+                    next_check = now + max(remaining, _MIN_INTERVAL)
                 elif self._scheduler.demote(worker, begun=head is not None):
                     quantum = None
                 elif head is None:
@@ -722,7 +722,7 @@ class WorkerPool:
                 if kind == b"D":
                     size += len(data)
                     # Whoever reads much may read slowly, and must not keep a place meanwhile.
-                    if size > ASIDE and not worker.long and self._quantum is not None:
+                    if size > LONG_BYTES and not worker.long and self._quantum is not None:
                         self._scheduler.demote(worker, begun=True)
                     yield data
                 elif kind == b"H":
@@ -754,12 +754,12 @@ class _WorkerError(Exception):
         self.kind, self.message = report["kind"], report["message"]
 
 
-_PLACE: Final = re.compile(r"error at (\d+):(\d+): ")
+_ERROR_POSITION: Final = re.compile(r"error at (\d+):(\d+): ")
 
 
 def _error(kind: str, message: str, request: bytes, memory: int, prefixes: Collection[str]) -> errors.CondgraphError:
     if kind == "syntax":
-        match = _PLACE.match(message)
+        match = _ERROR_POSITION.match(message)
         if match is None:
             return errors.ParseError(message)
         text: str = json.loads(request[4:])["query"]

@@ -306,7 +306,7 @@ lists: Any = _module("text", "lists")
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 #: Results leave the process in parts of this many bytes.
-PART = 1 << 16
+CHUNK = 1 << 16
 #: Most bytes on disk for each quad of a store that is copied into memory (80 are usual), and those of an
 #: empty store.
 _ON_DISK, _EMPTY = 400, 1 << 20
@@ -342,7 +342,7 @@ class _Output:
             raise
         if data:
             self.frame(b"D", data)
-            if self.size >= PART:
+            if self.size >= CHUNK:
                 self.flush_frames()
         return len(block)
 

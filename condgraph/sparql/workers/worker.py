@@ -124,13 +124,13 @@ class ForkServer:
 
 #: Bytes that are read at once: as many as a worker sends. For much more, the system would have to map
 #: memory every time.
-PART: Final = 1 << 16
+CHUNK: Final = 1 << 16
 
 
 def read(sock: socket.socket) -> bytes | None:
     """Return the bytes that have arrived; empty at the end of the stream, None if nothing has arrived."""
     try:
-        return sock.recv(PART)
+        return sock.recv(CHUNK)
     except BlockingIOError:
         return None
     except OSError:
@@ -147,50 +147,50 @@ class Watch:
     `detach` run in the loop's thread.
     """
 
-    __slots__ = ("_come", "_on", "_sock", "data", "loop")
+    __slots__ = ("_arrival", "_sock", "_watching", "data", "loop")
 
     def __init__(self, sock: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
         self._sock, self.loop = sock.dup(), loop
-        self._on = False
-        self._come: asyncio.Future[bool] | None = None
+        self._watching = False
+        self._arrival: asyncio.Future[bool] | None = None
         #: Data that was read but not taken yet.
         self.data: bytes | None = None
 
     async def wait(self, seconds: float | None) -> bool:
         """Wait until data was read, or the other side closed; return False after `seconds`."""
-        self._come = arrival = self.loop.create_future()
+        self._arrival = arrival = self.loop.create_future()
         timer = None if seconds is None else self.loop.call_later(seconds, self._late)
         try:
-            if not self._on:
+            if not self._watching:
                 self.loop.add_reader(self._sock, self._ready)
-                self._on = True
+                self._watching = True
             arrived: bool = await arrival
             return arrived
         finally:
-            self._come = None
+            self._arrival = None
             if timer is not None:
                 timer.cancel()
 
     def _late(self) -> None:
-        if self._come is not None and not self._come.done():
-            self._come.set_result(False)
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(False)
 
     def _ready(self) -> None:
-        arrival = self._come
+        arrival = self._arrival
         if arrival is None or arrival.done():
-            self._off()
+            self._stop()
         elif (data := read(self._sock)) is not None:
             self.data = data
             arrival.set_result(True)
 
-    def _off(self) -> None:
-        if self._on:
-            self._on = False
+    def _stop(self) -> None:
+        if self._watching:
+            self._watching = False
             with contextlib.suppress(OSError, ValueError):
                 self.loop.remove_reader(self._sock)
 
     def _close(self) -> None:
-        self._off()
+        self._stop()
         self._sock.close()
 
     def end(self) -> None:
@@ -216,7 +216,7 @@ _POLL: Final = 0.02
 #: Seconds of processor time that a long query may be behind or ahead of its share: a query that waited for
 #: something else does not catch up on all of it, and one that had the machine for itself is not held back
 #: for that once the machine is busy.
-_MOST_LAG: Final = 0.2
+_MAX_LAG: Final = 0.2
 #: The nice value of a long query if its priority cannot be raised again: a tenth of the usual share.
 _NICE: Final = 10
 
@@ -245,7 +245,7 @@ def frame(request: bytes) -> bytes:
 class Worker:
     """A process, its socket, and data that has arrived but was not read yet."""
 
-    __slots__ = ("_buffer", "_gone", "_raised", "_reaped", "_unsent", "_usage", "_watch", "forks", "long", "pid", "poll", "sock")
+    __slots__ = ("_buffer", "_hang_up", "_raised", "_reaped", "_unsent", "_usage", "_watch", "forks", "long", "pid", "poll", "sock")
 
     def __init__(self, forks: ForkServer) -> None:
         ours, theirs = socket.socketpair()
@@ -260,8 +260,8 @@ class Worker:
         self.sock = ours
         self.poll = select.poll()
         self.poll.register(ours, select.POLLIN)
-        self._gone = select.poll()
-        self._gone.register(ours, 0)
+        self._hang_up = select.poll()
+        self._hang_up.register(ours, 0)
         self._buffer, self._unsent = b"", b""
         self._watch: Watch | None = None
         self._reaped = False
@@ -273,7 +273,7 @@ class Worker:
 
     def alive(self) -> bool:
         """Tell whether the process runs. Call it from one thread at a time."""
-        return not self._gone.poll(0)
+        return not self._hang_up.poll(0)
 
     def send(self, data: bytes = b"") -> bool:
         """Send data, after what could not be sent before;
@@ -342,7 +342,7 @@ class Worker:
             return  # the id of a process that ended may have been reused
         now, worked = time.monotonic(), self.cpu_time()
         last, worked_before, lag = self._usage
-        lag = min(max(lag + share * (now - last) - (worked - worked_before), -_MOST_LAG), _MOST_LAG)
+        lag = min(max(lag + share * (now - last) - (worked - worked_before), -_MAX_LAG), _MAX_LAG)
         self._usage = now, worked, lag
         if (lag > 0) is self._raised:
             return
