@@ -64,7 +64,7 @@ class Grammar:
     @property
     def told(self) -> str:
         """Instructions for a model about an unusual form of programs; empty for the usual one."""
-        return _TREES[self.language].TOLD if self.language != "pattern" and self.format == "json-schema" else ""
+        return _TREES[self.language].INSTRUCTIONS if self.language != "pattern" and self.format == "json-schema" else ""
 
     def options(self) -> dict[str, Any]:
         """Return the constraint as options of `ChatModel.chat`."""
