@@ -107,6 +107,11 @@ def _joined(customers: str, orders: str, refer: str, total: str = "amount") -> l
         ([oslo, get(refer, "!='output_of_query1'", orders), count(2)], ["2"]),
         ([oslo, of(1, total, orders), "sum(set='output_of_query2')"], ["20"]),
         ([large, of(1, "name", customers)], ["Cid", "Dóra"]),
+        # Of the four, one has no budget.
+        (
+            [get("since", ">='2018'", customers), "bottom(set='output_of_query1', n='9', key='budget')"],
+            ["2020-07-15 | $900k", "2019-03-01 | $1.2M", "2018-01-31 | $2M"],
+        ),
         ([get("city", "='Bergen'", customers)], []),
     ]
 

@@ -194,15 +194,16 @@ def lower_limit(lowering: Lowering, call: Application) -> Result:
 
 
 def lower_top(lowering: Lowering, call: Application) -> Result:
-    """Lower top(set, n, key) and bottom(set, n, key)."""
+    """Lower top(set, n, key) and bottom(set, n, key); rows without a key are not among them."""
     arguments = list(call.operands[1:])
     number = _number(call, "n", 1, 1)
     if "n" not in call.options and arguments:
         arguments.pop(0)
     key = call.options.get("key", arguments[0] if arguments else None)
     result = _ordered(lowering, call, key, descending=call.function == "top")
-    assert isinstance(result.node, alg.Table)
-    return result.of(alg.Limit(result.node, number))
+    assert isinstance(result.node, alg.Order)
+    known = alg.Having(result.node.table, ex.CellTest(result.node.by[0].column, "known"))
+    return result.of(alg.Limit(alg.Order(known, result.node.by), number))
 
 
 def _extremes(lowering: Lowering, call: Application) -> Result:
