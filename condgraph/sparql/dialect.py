@@ -48,6 +48,8 @@ class Dialect:
     #: Whether a path among other patterns is followed from its bound end; Virtuoso follows it from
     #: everywhere.
     joins_paths: bool = True
+    #: Whether a path with `+` finds a node that leads back to itself; Virtuoso's never ends where it began.
+    finds_cycles: bool = True
     #: Whether one update request takes effect entirely or not at all, as SPARQL 1.1 requires; Virtuoso
     #: commits rows.
     atomic: bool = True
@@ -81,6 +83,7 @@ VIRTUOSO: Final = Dialect(
     gathers_in_parts=True,
     selects_paths=False,
     joins_paths=False,
+    finds_cycles=False,
     atomic=False,
     years=False,
     counts=True,

@@ -251,15 +251,18 @@ def _path(compiler: Compiler, node: alg.Path) -> str:
     names = dict.fromkeys(name for hop in node.hops for name in hop.predicates or ())
     sign = "^" if node.hops[0].direction == "backward" else ""
     step = f"({'|'.join(f'{sign}{compiler.iris.predicate(name)}' for name in names)})"
-    if node.most is None:
+    pairs_once = node.most is None
+    if node.most is None and (node.least == 0 or compiler.target.dialect.finds_cycles):
         path = f"{step}{'*' if node.least == 0 else '+'}"
+    elif node.most is None:
+        path, pairs_once = f"{step}/{step}*", False
     else:
         path = "/".join([step] * node.least + [f"{step}?"] * (node.most - node.least)) or f"{step}?"
     # Statements have triples with qualifiers as predicates, but no names.
     out += [f"{end} <pred:name> {compiler.variable('n')} ." for end in dict.fromkeys((a, b))]
     out.append(f"{a} {path} {b} ." + (f" FILTER({a} = {b})" if node.most == 0 else ""))
     own = [variable(compiler, place.name) for place in (node.subject, node.object) if isinstance(place, alg.Variable)]
-    if node.most is None and len(own) == 2:
+    if pairs_once and len(own) == 2:
         # Pairs of ends, each once.
         return of + " ".join(out)
     listed = " ".join(dict.fromkeys(own)) or f"(1 AS {compiler.variable('x')})"
