@@ -64,7 +64,7 @@ class CondgraphRetriever(ExternalRetriever):  # type: ignore[misc, unused-ignore
             parameters: values of `$name` in the program.
         """
         if query_text is None or query_vector is not None:
-            raise OptionError("the graph is asked with query_text, not with a vector")
+            raise OptionError("the graph is queried with query_text, not with a vector")
         if kwargs:
             raise OptionError(f"the search takes no {next(iter(kwargs))!r}")
         retrieved = pieces(self._tools, query_text, k=top_k, parameters=parameters)

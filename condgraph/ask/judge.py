@@ -318,12 +318,12 @@ def taken_instead(
         for name in missing
         if fresh
         and not any(
-            _says_the_same(name, other) or (not nothing and other not in first and _asks_for(words, other, name)) for other in fresh
+            _is_synonym(name, other) or (not nothing and other not in first and _asks_for(words, other, name)) for other in fresh
         )
     ]
 
 
-def _says_the_same(name: str, other: str) -> bool:
+def _is_synonym(name: str, other: str) -> bool:
     """Return whether two predicates differ in one letter only, or have the same or equivalent everyday words."""
     # "Weight" is not "height" with a wrong letter.
     if one_wrong(name.casefold(), other.casefold()) and name[:1].casefold() == other[:1].casefold():

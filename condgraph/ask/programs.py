@@ -275,11 +275,11 @@ def _pieces(text: str) -> list[str]:
         stripped = text.strip()
         # A single line may be in backticks.
         result.append(stripped.strip("`") if stripped[:1] == "`" and "\n" not in stripped else text)
-    from_json = [inner for piece in result for inner in _told(piece)]
+    from_json = [inner for piece in result for inner in _listed_programs(piece)]
     return [*from_json, *result, *([text] if marks else [])]
 
 
-def _told(text: str) -> list[str]:
+def _listed_programs(text: str) -> list[str]:
     """Return the programs that a JSON object has under the usual keys."""
     if text.lstrip()[:1] != "{":
         return []
@@ -360,9 +360,9 @@ def feedback_of(attempt: Attempt, known: KnownNames) -> str:
     if attempt.answer is not None and attempt.doubts:
         texts = ", ".join(quoted(text, _PART) for text in (attempt.gave or ())[:3])
         lines = [f"The program ran and gave {texts}.", *(f"But {doubt}." for doubt in attempt.doubts)]
-        lines += _of_nothing(attempt)[1:] if counts_nothing(attempt.answer) else []
+        lines += _empty_result(attempt)[1:] if counts_nothing(attempt.answer) else []
     elif attempt.answer is not None:
-        lines = _of_nothing(attempt)
+        lines = _empty_result(attempt)
     elif attempt.failure is not None:
         lines = _of_error(attempt, attempt.failure, known)
     else:
@@ -483,7 +483,7 @@ _MEANT: Final = (
 )  # fmt: skip
 
 
-def _of_nothing(attempt: Attempt) -> list[str]:
+def _empty_result(attempt: Attempt) -> list[str]:
     """Describe a program that ran and gave nothing: its first warnings and, for KoPL, the functions that fit the types
     of the values.
     """
@@ -687,7 +687,7 @@ class Runner:
             for entity_id in ids[:MOST_TRIED]:
                 check()
                 answers[entity_id] = self._answer(begun, begun.source, {**meant, name: entity_id})[0]
-            answering = {entity_id: item for entity_id, item in answers.items() if _says(item)}
+            answering = {entity_id: item for entity_id, item in answers.items() if _has_content(item)}
             if len({tuple(item.texts) for item in answering.values()}) > 1:
                 options = tuple(
                     Option(entity_id, name, self._about(entity_id), tuple(item.texts[:5])) for entity_id, item in answering.items()
@@ -697,7 +697,7 @@ class Runner:
                 entity_id, answer = next(iter(answering.items()))
                 note = f"{name!r} is the name of {len(ids)} entities; the program gives something for {entity_id!r} alone"
                 begun = replace(begun, notes=(*begun.notes, note))
-        stage: Stage | None = None if _says(answer) else "running"
+        stage: Stage | None = None if _has_content(answer) else "running"
         if begun.language == "cypher" and answer.columns and _of_zero(answer):
             self._check_texts(begun.program)
         return replace(
@@ -832,7 +832,7 @@ def _of_zero(answer: Answer) -> bool:
     return not any(cell for row in answer.values for cell in row) and not len(answer.evidence)
 
 
-def _says(answer: Answer) -> bool:
+def _has_content(answer: Answer) -> bool:
     """Return whether an answer contains anything. A count of 0 does, if there was something to count; rows of nulls do
     not.
     """

@@ -695,7 +695,7 @@ def excerpt(
     if any(not item.names for item in result):
         # A name of no known entity may be a text of a predicate such as `title`.
         scores[known.naming] += _NAMING
-    things = _things(known, store, result, scores, wording)
+    things = _entity_texts(known, store, result, scores, wording)
     single = [(item, wording.entity(item.names[:1], _key_of(known, store, item.names, wording))) for item, _, _ in things]
     paths = _paths(known, store, single, scores, wording)
     ranked = rank_sources(known, scores, words) if sources is None and source is None else list(sources or ())
@@ -763,7 +763,7 @@ def rank_sources(known: KnownNames, scores: NDArray[np.float64], question: str) 
 # -- around the entities of a question ---------------------------------------------------------------
 
 
-def _things(
+def _entity_texts(
     known: KnownNames, store: Store, found: Sequence[Mention], scores: NDArray[np.float64], words: Wording
 ) -> list[tuple[Mention, str, list[str]]]:
     """Describe the first entities in the question: the mention, a text, and the predicates around it with direction and

@@ -375,7 +375,7 @@ class Connection:
 
     def _silent(self) -> DeadlineError:
         return DeadlineError(
-            f"{self.place} does not answer", hint="is it stopped, or very busy? patience= says how long to wait for it"
+            f"{self.place} does not answer", hint="it may be stopped or very busy; patience= sets how long to wait for it"
         )
 
     def _run(

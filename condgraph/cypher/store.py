@@ -284,7 +284,7 @@ class Neo4jStore(CypherStore):
             with allowed(_LAST_LOOK):
                 if self._known()["content"] == before:
                     return result
-        raise errors.StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
+        raise errors.StoreBusyError(f"graph {self.name!r} was loaded while it was queried", hint="ask again")
 
     # -- loading -----------------------------------------------------------------------------------
 

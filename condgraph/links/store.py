@@ -237,10 +237,10 @@ class StoredRows:
         Raises `LinkModelError` for rows that were not stored.
         """
         if (relation, inverse) not in self._stored:
-            raise LinkModelError(f"no rows are kept of {self.relations[relation]!r}", hint=_HINT)
+            raise LinkModelError(f"no rows are stored for {self.relations[relation]!r}", hint=_HINT)
         if self._heads is not None and not np.isin(heads, self._heads).all():
             missing = int(heads[~np.isin(heads, self._heads)][0])
-            raise LinkModelError(f"no row is kept of the entity {self.entities[missing]!r}", hint=_HINT)
+            raise LinkModelError(f"no row is stored for the entity {self.entities[missing]!r}", hint=_HINT)
         name = _name(relation, inverse)
         stored_heads, offsets = self._arrays.get(f"{name}.heads"), self._arrays.get(f"{name}.offsets")
         if not len(stored_heads):

@@ -84,16 +84,16 @@ def open_object(split: SplitResult, shown: str, patience: float, silence: float)
         raise LoadError(
             "the address names no file in the bucket", file=shown, hint="s3://bucket/path/to/file.csv, or a list of them"
         )
-    credentials, endpoint = _who(split, options), _endpoint(options)
+    credentials, endpoint = _credentials(split, options), _endpoint(options)
     try:
-        system = fs.S3FileSystem(**credentials, **_where(endpoint, options, bucket, fs), **_how(fs, patience, silence))
+        system = fs.S3FileSystem(**credentials, **_where(endpoint, options, bucket, fs), **_timeouts(fs, patience, silence))
         stream = system.open_input_file(f"{bucket}/{path}")
         return stream, stream.size()
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise LoadError(f"the file cannot be fetched: {s3_problem(error)}", file=shown, hint=_HINT) from None
 
 
-def _who(split: SplitResult, given: dict[str, str]) -> dict[str, Any]:
+def _credentials(split: SplitResult, given: dict[str, str]) -> dict[str, Any]:
     if split.username is not None:
         return {"access_key": unquote(split.username), "secret_key": unquote(split.password or "")}
     anonymous = given.get("anonymous", "").casefold()
@@ -118,7 +118,7 @@ def _where(endpoint: dict[str, Any], given: dict[str, str], bucket: str, fs: Any
     return {**endpoint, "region": region or ("us-east-1" if endpoint else fs.resolve_s3_region(bucket))}
 
 
-def _how(fs: Any, patience: float, silence: float) -> dict[str, Any]:
+def _timeouts(fs: Any, patience: float, silence: float) -> dict[str, Any]:
     tries = fs.AwsStandardS3RetryStrategy(max_attempts=_TRIES)
     return {"connect_timeout": patience, "request_timeout": silence, "retry_strategy": tries}
 

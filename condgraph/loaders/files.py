@@ -420,7 +420,7 @@ _SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
 #: The hint for an address that is not fetched.
 LOCAL: Final = "download the file, and load it"
 _CLOUD: Final = "an https:// address that is signed works ({}), and so does a copy of the file"
-_WAYS: Final[Mapping[str, str]] = {
+_HINTS: Final[Mapping[str, str]] = {
     "gs": _CLOUD.format("gcloud storage sign-url gs://..."),
     "az": _CLOUD.format("az storage blob generate-sas --full-uri"),
     "abfs": _CLOUD.format("az storage blob generate-sas --full-uri"),
@@ -446,7 +446,7 @@ def refuse(text: str) -> None:
         scheme = match[1].lower()
         if is_address(text):
             raise LoadError("an address is fetched by Graph.load alone", file=shown_address(text), hint=LOCAL)
-        raise LoadError(f"files at {scheme}:// are not read", file=shown_address(text), hint=_WAYS.get(scheme, LOCAL))
+        raise LoadError(f"files at {scheme}:// are not read", file=shown_address(text), hint=_HINTS.get(scheme, LOCAL))
 
 
 def split_address(text: str) -> SplitResult:

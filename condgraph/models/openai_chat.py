@@ -491,7 +491,7 @@ class OpenAIModel:
         """
         request = ChatRequest(messages, **options)
         if request.n < 1:
-            raise OptionError(f"at least one completion is asked for, not {request.n}")
+            raise OptionError(f"at least one completion is needed, not {request.n}")
         body: dict[str, Any] = (
             {"stream": True, "stream_options": {"include_usage": True}} if self._stream or listener() is not None else {}
         )
@@ -540,7 +540,7 @@ class OpenAIModel:
                 break
             if len(result) < request.get("n", 1):
                 # The server silently returns one at a time, so do not ask it for several again.
-                self._refuse("n", "it gave fewer completions than it was asked for")
+                self._refuse("n", "it returned fewer completions than requested")
             items += result.items
             usage = result.usage if usage is None else usage + result.usage
             requests, model = requests + result.requests, result.model or model

@@ -130,7 +130,7 @@ def _begun(token: str) -> Iterable[str]:
     yield token
 
 
-def _told(items: Iterable[Item], words: list[str]) -> dict[str, int]:
+def _fits(items: Iterable[Item], words: list[str]) -> dict[str, int]:
     """Return how well a phrase fits each family, given the items that it contains."""
     turns = {"noun": words[-1:] in (["of"], ["to"]), "verb": "by" in words, "fixed": False}
     inverse = _table().inverse
@@ -179,7 +179,7 @@ def fits(text: str) -> dict[str, int]:
     >>> fits("was helmed by"), fits("is the father of")["children"]
     ({'directed': 900}, 950)
     """
-    return _told((item for item, _ in _items(text)), tokens(text))
+    return _fits((item for item, _ in _items(text)), tokens(text))
 
 
 def disagree(one: str, other: str) -> bool:

@@ -133,10 +133,10 @@ def _groups(pattern: Pattern, given: Any) -> tuple[int, ...]:
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise OptionError(f"group_by is the name of a node of the pattern, or several, not {given!r}")
-    return tuple(dict.fromkeys(_thing(pattern, name, "group_by") for name in names))
+    return tuple(dict.fromkeys(_node(pattern, name, "group_by") for name in names))
 
 
-def _thing(pattern: Pattern, name: str, option: str) -> int:
+def _node(pattern: Pattern, name: str, option: str) -> int:
     """Return the number of a node that is no value; raise `OptionError` for one that is."""
     number = pattern.number(name)
     if number >= pattern.things:
@@ -156,7 +156,7 @@ def _distinct(pattern: Pattern, given: Any) -> tuple[tuple[int, tuple[Excluded, 
         return tuple((number, excluded) for number, node in enumerate(pattern.nodes) if not node.known)
     by_node: dict[int, tuple[Excluded, ...]] = {}
     for name, value in given.items():
-        number = _thing(pattern, name, "distinct_from")
+        number = _node(pattern, name, "distinct_from")
         by_node[number] = by_node.get(number, ()) + _excluded(value)
     return tuple(sorted(by_node.items()))
 

@@ -49,7 +49,7 @@ def copy_to(folder: str | Path) -> list[Path]:
     for name in names:
         path = target / name
         if path.exists() and path.read_bytes() != (FOLDER / name).read_bytes():
-            raise FileExistsError(f"{path} is there already, with another content")
+            raise FileExistsError(f"{path} already exists, with another content")
     target.mkdir(parents=True, exist_ok=True)
     # Copy the recorded run unchanged.
     shutil.copytree(FOLDER / "asking", target / "asking", dirs_exist_ok=True)

@@ -458,7 +458,7 @@ class Endpoint:
 
     def _silent(self) -> errors.DeadlineError:
         return errors.DeadlineError(
-            f"{self.query_url} does not answer", hint="is it stopped, or very busy? patience= says how long to wait for it"
+            f"{self.query_url} does not answer", hint="it may be stopped or very busy; patience= sets how long to wait for it"
         )
 
     def _check_complete(self, response: Any) -> None:

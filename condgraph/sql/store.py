@@ -568,7 +568,7 @@ class SqlStore:
                 if self._unchanged(unchanged) or self.content() == before.content:
                     return result
             self._state = None
-        raise errors.StoreBusyError(f"graph {self.name!r} was loaded while it was asked", hint="ask again")
+        raise errors.StoreBusyError(f"graph {self.name!r} was loaded while it was queried", hint="ask again")
 
     @property
     def schema(self) -> StoredSchema:

@@ -169,7 +169,7 @@ def ranked(positions: Positions, distances: Distances, k: int) -> tuple[Position
 
 def _checked(query: Query, dimension: int) -> Query:
     if query.shape != (dimension,):
-        raise OptionError(f"the vector asked with has shape {query.shape}, the vectors of the index have {dimension} numbers")
+        raise OptionError(f"the query vector has shape {query.shape}, the vectors of the index have {dimension} numbers")
     return np.ascontiguousarray(query, np.float32)
 
 

@@ -118,7 +118,7 @@ def test_order_with_what_does_not_compete(graph: Graph) -> None:
 def test_ties(graph: Graph) -> None:
     few = ask(graph, "group by team show count() as n order by n desc limit 1")
     assert few.cells == [("Blue", "2")]
-    assert "limit 1: 1 more row is equal to the last one shown, in the order asked for" in few.warnings
+    assert "limit 1: 1 more row is equal to the last one shown, in the requested order" in few.warnings
     assert ask(graph, "group by team show count() as n order by n desc limit 1 with ties").cells == [("Blue", "2"), ("Red", "2")]
     # Without an order nothing is equal.
     assert ask(graph, "group by team limit 1").warnings == []
@@ -369,7 +369,7 @@ def test_the_first_of_each_group_say_what_they_cut() -> None:
     found.load([{"k": f"r{at}", "g": "ab"[at % 2], "n": str(at // 4)} for at in range(8)], name="t", key="k")
     answer = found.query("FindAll() FilterConcept(t)", table="show k, g order by n limit 1 per g")
     assert answer.cells == [("r0", "a"), ("r1", "b")]
-    assert answer.warnings == ["limit 1: 2 groups have more rows that are equal to the last one shown, in the order asked for"]
+    assert answer.warnings == ["limit 1: 2 groups have more rows that are equal to the last one shown, in the requested order"]
     built = found.table("FindAll() FilterConcept(t)").show("k", "g").order("-n", "k").limit(1, per="g").ask()
     assert built.cells == [("r4", "a"), ("r5", "b")]
     assert found.query("FindAll() FilterConcept(t)", table="group by g, n show count() limit 1 per g").cells == [

@@ -84,9 +84,9 @@ def test_some_heads_and_relations(tmp_path: Path) -> None:
     rows = keep_rows(made(), EDGES, tmp_path, relations=["r0"], heads=["n03", "n01"])
     number = rows.relations.index("r0")
     assert rows.score_tails(np.array([rows.entities.index("n03")]), number).any()
-    with pytest.raises(LinkModelError, match="no row is kept of the entity 'n00'"):
+    with pytest.raises(LinkModelError, match="no row is stored for the entity 'n00'"):
         rows.score_tails(np.array([rows.entities.index("n00")]), number)
-    with pytest.raises(LinkModelError, match="no rows are kept of 'r1'"):
+    with pytest.raises(LinkModelError, match="no rows are stored for 'r1'"):
         rows.score_tails(np.array([0]), rows.relations.index("r1"))
     with pytest.raises(LinkModelError, match="no relation 'r9'") as caught:
         keep_rows(made(), EDGES, tmp_path, relations=["r9"])

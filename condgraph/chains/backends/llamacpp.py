@@ -132,7 +132,7 @@ class LlamaCpp:
             written.advance(token)
             used += 1
         if not written.complete:
-            raise ModelError("the server ended before a triple was whole", hint="its context may be too short for the prompt")
+            raise ModelError("the server stopped before a triple was complete", hint="its context may be too short for the prompt")
         probabilities = answered.get("completion_probabilities") or []
         logs = [probability.get("logprob") for probability in probabilities[:used]]
         total = None if len(logs) < used or None in logs else float(sum(logs))

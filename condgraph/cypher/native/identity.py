@@ -129,9 +129,9 @@ def _number(e: str, mapping: Mapping) -> str:
 #: Types that can be found by their texts.
 _PLAIN: Final = ({"STRING"}, {"INTEGER"})
 #: A placeholder for the variable in a text; no label or key contains this character.
-_HERE: Final = "\0"
+_VARIABLE: Final = "\0"
 #: The variable for all values that are written like some texts.
-_LIKE: Final = "alike"
+_SIMILAR: Final = "alike"
 #: A query names up to this many labels one by one; for more it searches a list, which is planned faster.
 _FEW: Final = 4
 
@@ -161,7 +161,7 @@ class Identity:
     def __init__(self, mapping: Mapping) -> None:
         self._nodes, self._whole_ids = mapping.nodes, mapping.whole_ids
         self._lists: dict[str, list[Any]] = {}
-        self._id, self._name = self._short_id(_HERE, mapping), self._short_name(_HERE, mapping)
+        self._id, self._name = self._short_id(_VARIABLE, mapping), self._short_name(_VARIABLE, mapping)
         # The prefixes of names that use the server's number.
         words = dict.fromkeys(["node", *(node.concept for node in mapping.nodes if node.label)])
         self._begins = " OR ".join(f"x STARTS WITH {literal(word + ' ')}" for word in words)
@@ -172,11 +172,11 @@ class Identity:
 
     def id(self, e: str) -> str:
         """Return the id of a node."""
-        return self._id.replace(_HERE, e)
+        return self._id.replace(_VARIABLE, e)
 
     def name(self, e: str) -> str:
         """Return the name of a node, which is never null."""
-        return self._name.replace(_HERE, e)
+        return self._name.replace(_VARIABLE, e)
 
     def named(self, e: str, test: str) -> list[str]:
         """Return queries for all nodes whose names pass a test ("= x" or "IN xs").
@@ -187,10 +187,10 @@ class Identity:
         # Labels without an index are searched together, since each query takes long to plan.
         labels_by_test: dict[str, list[str]] = {}
         other_types = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
-        like = f"WITH {values}{other_types} AS {_LIKE} "
+        like = f"WITH {values}{other_types} AS {_SIMILAR} "
 
         def match(pattern: str, tests: str) -> str:
-            return f"{like if _LIKE in tests else ''}MATCH {pattern} WHERE {tests} RETURN {e}"
+            return f"{like if _SIMILAR in tests else ''}MATCH {pattern} WHERE {tests} RETURN {e}"
 
         for node in self._nodes:
             if node.name:
@@ -341,7 +341,7 @@ def _sought(node: NodeType, key: str, values: str, prefix: str = "") -> str | No
         text = f"toIntegerOrNull({text})"
     elif not prefix and node.beyond and any(prop.indexed or prop.unindexed for prop in node.properties if prop.key == key):
         # Outside the sample a name may be a number or a truth value; the list is made once.
-        return f"IN {_LIKE}"
+        return f"IN {_SIMILAR}"
     elif not prefix:
         # Written as it is, so that a single text is one index seek.
         return f"= {values[1:-1]}" if values.startswith("[") else f"IN {values}"

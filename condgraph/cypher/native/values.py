@@ -537,7 +537,7 @@ class _Fields:
     def _case(self, *pairs: tuple[str | None, str], otherwise: str = "null") -> str:
         types = self._types
         return _case(
-            *((test, expression) for test, expression in pairs if types is None or _meets(test, types)), otherwise=otherwise
+            *((test, expression) for test, expression in pairs if types is None or _may_hold(test, types)), otherwise=otherwise
         )
 
     def _number(self) -> str:
@@ -642,7 +642,7 @@ def _case(*pairs: tuple[str | None, str], otherwise: str = "null") -> str:
     return f"CASE {cases} ELSE {otherwise} END" if cases else otherwise
 
 
-def _meets(test: str | None, types: frozenset[str]) -> bool:
+def _may_hold(test: str | None, types: frozenset[str]) -> bool:
     """Tell whether a test of types can hold for a value of one of these types."""
     match = re.search(r" IS :: ([A-Z |]+?)(?: AND |$)", test or "")
     return match is None or not types.isdisjoint(match[1].split(" | "))

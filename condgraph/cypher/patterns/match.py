@@ -51,16 +51,16 @@ _NEAR: Final = (
 #: The text itself alone, for a text whose vector is zero.
 _SAME: Final = f"{_ITSELF} "
 _KEY: Final = vectors.key("node")
-_FOUND: Final = f"{vectors.text('node')}, {_KEY}, {vectors.packed('node')}"
+_NODE_COLUMNS: Final = f"{vectors.text('node')}, {_KEY}, {vectors.packed('node')}"
 _ABOUT: Final = f"{EDGES.id('e')}, {EDGES.name('e')}, {EDGES.kind('e')}"
 _ENTITIES: Final = f"MATCH {EDGES.entity('e')[0]} WHERE"
 _CONCEPTS: Final = f"MATCH {EDGES.concept('c')} WHERE"
 _TEXTS: Final = f"MATCH {EDGES.value('v')} WHERE"
 _NODES: Final = (
     f"WITH node, COLLECT {{ {_ENTITIES} {EDGES.named('e', f'= {_KEY}')} RETURN [{_ABOUT}] }} AS here, "
-    f"EXISTS {{ {_TEXTS} {EDGES.is_named('v', f'= {_KEY}')} }} AS text RETURN {_FOUND}, here, text"
+    f"EXISTS {{ {_TEXTS} {EDGES.is_named('v', f'= {_KEY}')} }} AS text RETURN {_NODE_COLUMNS}, here, text"
 )
-_TYPES_NEAR: Final = f"{_CONCEPTS} {EDGES.named('c', f'= {_KEY}')} RETURN {_FOUND}, {EDGES.id('c')}"
+_TYPES_NEAR: Final = f"{_CONCEPTS} {EDGES.named('c', f'= {_KEY}')} RETURN {_NODE_COLUMNS}, {EDGES.id('c')}"
 _ANY_CONCEPT: Final = f"{_CONCEPTS} {EDGES.named('c', 'IS NOT NULL')} RETURN {EDGES.id('c')} LIMIT 1"
 _NAMED: Final = f"{_ENTITIES} {EDGES.named('e', '= $key')} RETURN {_ABOUT}"
 _TEXT: Final = f"{_TEXTS} {EDGES.is_named('v', '= $key')} RETURN {EDGES.text('v')} LIMIT 1"

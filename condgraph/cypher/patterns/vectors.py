@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Most dimensions of lexical vectors in an index of the server.
 LEXICAL: Final = 1024
 _OF_KIND: Final = layout.of_kind("n", "$kind", "IS NOT NULL")
-_KNOWN: Final = f"{_OF_KIND} RETURN {layout.key('n')} AS key"
+_KEYS: Final = f"{_OF_KIND} RETURN {layout.key('n')} AS key"
 _PACKED: Final = f"{_OF_KIND} RETURN {layout.text('n')} AS text, {layout.packed('n')} AS packed"
 
 
@@ -61,7 +61,7 @@ def make_index(
     texts_by_kind = {"node": sorted(set(catalogue.labels)), "predicate": catalogue.predicate_names}
     new_texts: dict[str, list[str]] = {}
     for kind, texts in texts_by_kind.items():
-        stored_keys = {row["key"] for row in connection.read(_KNOWN, {"graph": graph, "kind": kind})}
+        stored_keys = {row["key"] for row in connection.read(_KEYS, {"graph": graph, "kind": kind})}
         new_texts[kind] = [text for text in texts if index_key(text) not in stored_keys]
     total, done = sum(map(len, texts_by_kind.values())), sum(map(len, texts_by_kind.values())) - sum(map(len, new_texts.values()))
     for kind, texts in new_texts.items():

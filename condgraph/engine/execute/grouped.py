@@ -519,7 +519,7 @@ def limit(run: Run, node: Limit) -> Grid:
         end = tied_end
     elif tied_end > end:
         more = numbered(tied_end - end, "more row is", "more rows are")
-        run.warn(f"limit {node.number}: {more} equal to the last one shown, in the order asked for")
+        run.warn(f"limit {node.number}: {more} equal to the last one shown, in the requested order")
     return grid.take(np.arange(min(node.offset, end), end), grid.tied[node.offset : end])
 
 
@@ -542,7 +542,7 @@ def _limit_per(run: Run, node: Limit, grid: Grid) -> Grid:
         chosen |= further
     elif further.any():
         groups = numbered(len(np.unique(group[further])), "group has", "groups have")
-        run.warn(f"limit {node.number}: {groups} more rows that are equal to the last one shown, in the order asked for")
+        run.warn(f"limit {node.number}: {groups} more rows that are equal to the last one shown, in the requested order")
     places = np.flatnonzero(chosen)
     ranks = equal.take(places)
     return grid.take(places, np.concatenate([np.zeros(min(len(ranks), 1), bool), ranks[1:] == ranks[:-1]]))

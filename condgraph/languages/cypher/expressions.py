@@ -321,7 +321,7 @@ class Expressions:
 
     def _pattern_comprehension(self, e: tree.PatternComprehension) -> ex.Expression:
         if e.pattern.variable is not None and e.pattern.variable in self._rows.scope:
-            raise PlanError(f"the variable {e.pattern.variable!r} is there already")
+            raise PlanError(f"the variable {e.pattern.variable!r} already exists")
         projection = tree.Projection((tree.Item(e.result, " result", True),), final=True)
         query = tree.Query((tree.Single((tree.Match((e.pattern,), e.where), projection)),))
         return self._lowering.collect(query, self._rows, self._outer(query))

@@ -356,7 +356,7 @@ class Lowering:
         rows = rows.copy()
         items = self.expression(clause.items, rows)
         if clause.variable in rows.scope:
-            raise PlanError(f"the variable {clause.variable!r} is there already", span=(clause.position, clause.position + 6))
+            raise PlanError(f"the variable {clause.variable!r} already exists", span=(clause.position, clause.position + 6))
         variable = clause.variable if clause.variable not in rows.plan.variables else self.fresh(clause.variable)
         rows.plan = alg.solutions.Unwind(rows.plan, variable, items)
         rows.scope[clause.variable] = variable
@@ -392,7 +392,7 @@ class Lowering:
                     span=(clause.position, clause.end),
                 )
             if column.name in rows.scope:
-                raise PlanError(f"the variable {column.name!r} is there already", span=(clause.position, clause.end))
+                raise PlanError(f"the variable {column.name!r} already exists", span=(clause.position, clause.end))
             items.append(replace(column, value=ex.Property(ex.Variable(item), column.value.name), named=True))
         before = bool([column for column in rows.scope if column[0] != " "])
         if before and (yielded.order or yielded.skip or yielded.limit):
@@ -492,7 +492,7 @@ class Lowering:
         inner, columns, key = self.subquery(query, rows, imports)
         for name in columns:
             if name in rows.scope:
-                raise PlanError(f"the variable {name!r} is there already", hint="give the column of CALL { } another name with AS")
+                raise PlanError(f"the variable {name!r} already exists", hint="give the column of CALL { } another name with AS")
         names = {name: self.fresh(name) for name in columns}
         right = alg.solutions.Project(
             inner.plan, (*((name, name) for name in key), *((names[name], inner.scope[name]) for name in columns))

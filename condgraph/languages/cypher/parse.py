@@ -89,7 +89,7 @@ class _Parser(Tokens):
         alone = len(clauses) == 1 and isinstance(last, tree.Procedure)
         if not nested and not alone and not (isinstance(last, tree.Projection) and last.final):
             if self.kinds[self.at] == "end":
-                self.refuse("the query ends without RETURN", start, hint="end it with RETURN and what is asked for")
+                self.refuse("the query ends without RETURN", start, hint="end it with RETURN and what it returns")
             self.expected("a clause or RETURN")
         if isinstance(last, tree.Projection) and not last.final:
             self.refuse("WITH needs a clause behind it", last.position, hint="end the query with RETURN")

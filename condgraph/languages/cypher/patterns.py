@@ -86,7 +86,7 @@ class Matching:
     def _add(self, pattern: tree.PathPattern) -> None:
         rows = self._rows
         if pattern.variable is not None and pattern.variable in rows.scope:
-            raise PlanError(f"the variable {pattern.variable!r} is there already", span=(pattern.position, pattern.position + 1))
+            raise PlanError(f"the variable {pattern.variable!r} already exists", span=(pattern.position, pattern.position + 1))
         ends: list[str] = []
         for node in pattern.nodes:
             ends.append(self._declare(node.variable, NODE, node.position))

@@ -200,7 +200,7 @@ class Expressions:
             or left_term.sort == right_term.sort
             or "literal" in (left_term.sort, right_term.sort)
         ):
-            return ex.Comparison(operator, _beside(left_term, right_term), _beside(right_term, left_term))
+            return ex.Comparison(operator, _operand(left_term, right_term), _operand(right_term, left_term))
         raise beyond(f"a comparison of {an(left_term.sort)} with {an(right_term.sort)}")
 
     @staticmethod
@@ -267,7 +267,7 @@ def _text(typed: TypedTerm) -> ex.Expression:
     return ex.Case(((ex.TextTest("contains", typed.value, ex.Constant("")), typed.value),))
 
 
-def _beside(term: TypedTerm, other: TypedTerm) -> ex.Expression:
+def _operand(term: TypedTerm, other: TypedTerm) -> ex.Expression:
     """Return an operand of a comparison: a whole number is compared with a double as a double."""
     whole = isinstance(term.value, ex.Constant) and type(term.value.value) is int
     return _number(term) if whole and other.sort in ("number", "number or 0", "literal") else term.value
@@ -559,7 +559,7 @@ class _Lowering:
             columns = [variable for variable, source in query.columns if source is None]
             ungrouped = [column.name for column in columns if column.name not in rows.sorts and column not in keys]
             if ungrouped:
-                raise PlanError(f"?{ungrouped[0]} stands beside aggregates, and no group has it", hint="GROUP BY it, or SAMPLE it")
+                raise PlanError(f"?{ungrouped[0]} is next to aggregates but not in GROUP BY", hint="GROUP BY it, or SAMPLE it")
         elif query.having:
             raise syntax.beyond("HAVING without groups")
         for variable, expression in query.columns:

@@ -31,7 +31,7 @@ def clause_of(table: Any) -> Clause:
     if isinstance(table, str):
         with in_clause(table):
             return parse(table)
-    raise OptionError(f"a table is asked for with a text, not {type(table).__name__}", hint='table="group by country show count()"')
+    raise OptionError(f"a table clause is a text, not {type(table).__name__}", hint='table="group by country show count()"')
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,8 @@ class ArrowCells:
 
 
 #: The least share of a name column's cells that are not missing, and that are distinct.
-_THERE: Final = 0.9
-_DIFFERENT: Final = 0.5
+_MIN_PRESENT: Final = 0.9
+_MIN_DISTINCT: Final = 0.5
 
 
 class Cells(Protocol):
@@ -344,4 +344,4 @@ def _unique_enough(profile: Profile, rows: int) -> bool:
     # The profile counts distinct texts within chunks only, which is enough for a rule of thumb.
     cells = sum(cell_count for cell_count, _ in profile.shapes.values())
     distinct = sum(distinct_count for _, distinct_count in profile.shapes.values())
-    return rows > 0 and cells >= _THERE * rows and distinct >= _DIFFERENT * rows
+    return rows > 0 and cells >= _MIN_PRESENT * rows and distinct >= _MIN_DISTINCT * rows

@@ -46,7 +46,7 @@ _FEW: Final = 1 << 10
 _SORTED: Final = 1 << 22
 _NUMBERS: Final = (("begins", np.int64), ("rows", np.int64))
 #: How many keys a warning lists.
-_TOLD: Final = 3
+_MAX_KEYS: Final = 3
 #: The most unmatched texts that are compared with nearly equal keys.
 MOST_LOST: Final = 100_000
 
@@ -89,7 +89,7 @@ class Cells(dict[str, int]):
     def that_are(self, keys: Any) -> tuple[int, list[str]]:
         """Return how many cells are keys, and the first few by code point."""
         both = self.keys() & keys
-        return len(both), sorted(both)[:_TOLD]
+        return len(both), sorted(both)[:_MAX_KEYS]
 
     def that_are_not(self, keys: Any) -> Iterator[tuple[str, int]]:
         """Return the cells that are no keys, with their first rows, in order."""
@@ -239,7 +239,7 @@ class SpilledCells:
         count, first = 0, []
         for row in self._found(query, keys.table):
             count += 1
-            if count <= _TOLD:
+            if count <= _MAX_KEYS:
                 first.append(row["cell"].decode())
         return count, first
 

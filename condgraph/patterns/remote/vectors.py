@@ -61,7 +61,7 @@ class CachedVectors:
             self._cache.choose(encoder)
         except OSError as error:
             raise OptionError(
-                f"the index cannot be kept in {self._cache.folder}: {error.strerror}", hint="CONDGRAPH_CACHE names another folder"
+                f"the index cannot be stored in {self._cache.folder}: {error.strerror}", hint="CONDGRAPH_CACHE names another folder"
             ) from error
         return IndexReport(encoder.id, encoder.dimension, nodes, predicates, encoded, None, time.perf_counter() - begin)
 

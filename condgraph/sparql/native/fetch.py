@@ -1497,7 +1497,7 @@ def _compares_text(node: Node) -> bool:
     return tests or (inner is not None and _compares_text(inner))
 
 
-_MINE: Final = (
+_SUPPORTED: Final = (
     *(alg.AllEntities, alg.ById, alg.ByName, alg.Members, alg.Union, alg.Intersect, alg.Minus, alg.Reached, alg.ArgExtreme),
     *(alg.EntitiesOf, alg.Scan, alg.Where, alg.WhereQualifier, alg.During, alg.WhereValidity, alg.OtherEnd, alg.FactsOf),
     *(alg.Pattern, alg.Join, alg.EntityRows, alg.Rows, alg.Project, alg.DistinctRows, alg.UnionAll),
@@ -1509,7 +1509,7 @@ def beyond(order: Iterable[Node]) -> set[int]:
     non_patterns: set[int] = set()
     for node in order:
         if (
-            not isinstance(node, _MINE)
+            not isinstance(node, _SUPPORTED)
             or any(id(child) in non_patterns for child in node.inputs())
             or (isinstance(node, Solutions) and id(node) not in shapes_of(node))
         ):

@@ -150,11 +150,11 @@ class Look:
         base = self._base()
         shape = self._said.get("shape", "wikibase" if base else "plain")
         if shape == "wikibase" and not base:
-            raise OptionError("no statement of Wikibase is there", hint='shape = "plain"')
+            raise OptionError("there is no statement of Wikibase", hint='shape = "plain"')
         if shape == "wikibase" and self._said.get("infer"):
             raise OptionError("infer in a mapping file is for the shape plain", hint="properties of Wikibase have no axioms of OWL")
         if "shape" not in self._said:
-            why = f"its statements have ranks, below {base}" if base else "no statement of Wikibase is there"
+            why = f"its statements have ranks, below {base}" if base else "there is no statement of Wikibase"
             self._notes.append(f"taken as {shape}: {why}")
         if shape == "wikibase" and self._preset:
             raise OptionError("preset in a mapping file is for the shape plain", hint="a Wikibase has names of its own")

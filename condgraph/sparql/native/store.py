@@ -60,7 +60,7 @@ _MOST_NAMES: Final = 1_000
 #: How many seconds a look at how a predicate's texts are written may take.
 _LOOKED: Final = 5.0
 #: How many seconds the search for similar names may take, if a name does not exist.
-_LIKE: Final = 2.0
+_MAX_SEARCH: Final = 2.0
 
 
 class EndpointSchema(StoredSchema):
@@ -394,7 +394,7 @@ class NativeRdfStore:
         fetcher = self._fetcher()
         estimate = f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {' '.join(fetcher.entities(node, '?e'))} }}"
         try:
-            with within(_LIKE):
+            with within(_MAX_SEARCH):
                 return self._number(fetcher.counting(alg.Count(node)) or estimate)
         except (StoreError, DeadlineError):
             check()
@@ -411,7 +411,7 @@ class NativeRdfStore:
         test = f"FILTER(STRSTARTS(LCASE(STR(?l)), {string(beginning.lower())}))"
         text = f"SELECT DISTINCT ?l WHERE {{ ?s <{label}> ?l {test} }} LIMIT 100"
         try:
-            with within(_LIKE):
+            with within(_MAX_SEARCH):
                 rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
                 return list(dict.fromkeys(row["l"].value for row in rows))
         except (StoreError, DeadlineError):

@@ -569,7 +569,7 @@ class ProgramLowering(Lowering):
         result = self.results[self.program.used[-1]]
         plan: alg.Node = result.node
         if plan is self.descending:
-            self.context.warn("an answer has its own order, which is ascending; order_by gives a table in the order asked for")
+            self.context.warn("an answer has its own order, which is ascending; order_by gives a table in the requested order")
         if isinstance(plan, alg.Entities) and native.asks_truth(self.context.target_type):
             self.context.warn("the target type asks for yes or no: whether there is anything")
             plan = native.apply("exists", [alg.Names(plan)])
