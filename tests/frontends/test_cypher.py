@@ -449,7 +449,7 @@ def test_procedures_about_names_are_rows(graph: Graph) -> None:
         ("CALL db.labels(1)", "no arguments"),
         ("CALL db.labels() YIELD lable RETURN lable", "nearest: 'label'"),
         ("CALL db.lables()", "nearest: 'db.labels'"),
-        ("UNWIND [1] AS label CALL db.labels() YIELD label RETURN 1", "is there already"),
+        ("UNWIND [1] AS label CALL db.labels() YIELD label RETURN 1", "already exists"),
         ("CALL db.labels() YIELD label", None),
         ("CALL db.labels() YIELD label MATCH (n)", "RETURN"),
         ("CALL db.", "name of a procedure"),
