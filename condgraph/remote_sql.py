@@ -282,7 +282,7 @@ def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> Non
         if relation is not False:
             if len(ends) < 2:
                 raise declared.wrong(
-                    f"rows of {table.name!r} cannot be relations: it refers to rows of others with less than two columns"
+                    f"rows of {table.name!r} cannot be relations: fewer than two of its columns refer to other tables"
                 )
             table.relation = collapse(relation) if isinstance(relation, str) else table.name
         table.times = declared.times.get(table.name)

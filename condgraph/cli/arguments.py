@@ -134,7 +134,7 @@ def _value(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"the value of {name!r} begins like JSON and is none: {error}", param_hint="-O") from None
+        raise typer.BadParameter(f"the value of {name!r} looks like JSON, but is not: {error}", param_hint="-O") from None
 
 
 def parameters(texts: Sequence[str]) -> dict[str, str]:

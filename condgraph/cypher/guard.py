@@ -197,7 +197,7 @@ def readings(text: str) -> list[Tokens]:
     if not text.isascii():
         for index, letter in enumerate(text):
             if "\ud800" <= letter <= "\udfff":
-                raise ReadOnlyError("the query has half a character in it", span=(index, index + 1))
+                raise ReadOnlyError("the query contains an unpaired surrogate", span=(index, index + 1))
         # Combining marks are parts of words.
         text = "".join("_" if unicodedata.category(letter) in ("Mn", "Mc") else letter for letter in text)
     result = [Tokens(text)]

@@ -74,8 +74,8 @@ class Change:
         """
         sources = list(known)
         if self.seen is not None and self.seen != frozenset((source.name, source.content) for source in sources):
-            message = "the graph was loaded while rows were read that refer to it"
-            raise OvertakenError(message, hint="load again, or wait= for others")
+            message = "another load changed the graph while references to it were read"
+            raise OvertakenError(message, hint="load again, or wait for others with wait=")
         for name in (*self.without, *self.more):
             if all(source.name != name for source in sources):
                 named_here(name, sources)

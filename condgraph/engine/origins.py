@@ -77,6 +77,5 @@ def _error(known: Source, new: Source, what: str) -> SourceError:
     return SourceError(
         f"a source {known.name!r} is loaded already, from {_place(known)}; {what}",
         file=new.location or None,
-        hint="replace=True puts it in place of the other, append=True adds it to that; "
-        "name= loads it as another source, under that name",
+        hint="replace=True replaces that source, append=True adds to it; name= loads this one under another name",
     )

@@ -58,7 +58,9 @@ class RowTimes:
         for column in times.columns():
             if columns is not None and column not in columns:
                 raise OptionError(
-                    f"times= names the column {column!r}, which is not there", candidates=nearest(column, columns), hint=TIMES_HINT
+                    f"times= names the column {column!r}, which does not exist",
+                    candidates=nearest(column, columns),
+                    hint=TIMES_HINT,
                 )
         return times
 

@@ -261,7 +261,7 @@ def _constant(text: str) -> NoReturn:
 def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(found)
     if len(record) != len(found):
-        raise _Wrong("a key stands twice in one object")
+        raise _Wrong("a key appears twice in one object")
     return record
 
 
@@ -439,7 +439,7 @@ def _id(record: dict[str, Any], key: str) -> str:
 
 def _sound(text: str) -> str:
     if not text.isascii() and _SURROGATE(text):
-        raise _Wrong("half a surrogate pair is no text")
+        raise _Wrong("an unpaired surrogate is not text")
     return text
 
 

@@ -58,7 +58,7 @@ _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _TRIES: Final = 3
 _HINT: Final = (
-    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile, say who asks; ?anonymous=true asks as nobody, ?region= and "
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile, give the credentials; ?anonymous=true uses none, ?region= and "
     "?endpoint= say where"
 )
 _URL: Final = re.compile(r"(?:(https?)://)?((?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?)/?", re.IGNORECASE).fullmatch
@@ -134,8 +134,8 @@ def s3_problem(error: Exception) -> str:
         ("Path does not exist", "there is no such file"),
         ("RESOURCE_NOT_FOUND", "there is no such file or bucket"),
         ("ACCESS_DENIED", "access is denied"),
-        ("INVALID_ACCESS_KEY_ID", "the server does not know who asks"),
-        ("SIGNATURE_DOES_NOT_MATCH", "the server does not take the signature"),
+        ("INVALID_ACCESS_KEY_ID", "the server does not know these credentials"),
+        ("SIGNATURE_DOES_NOT_MATCH", "the server rejects the signature"),
         ("NETWORK_CONNECTION", "the server cannot be reached, or does not answer in time"),
     ):
         if pattern in text:
@@ -229,7 +229,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         split = split_address(newurl)
         scheme = split.scheme.lower()
         if scheme not in ("http", "https") or (scheme == "http" and request.type == "https"):
-            raise LoadError(f"the server sends on to {scheme}://, which is not followed", file=shown_address(newurl), hint=LOCAL)
+            raise LoadError(f"the server redirects to {scheme}://, which is not followed", file=shown_address(newurl), hint=LOCAL)
         following = super().redirect_request(request, stream, code, message, headers, request_url(split))
         if following is not None and self._login is not None and origin(split) == self._origin:
             following.add_unredirected_header("Authorization", self._login)
@@ -295,10 +295,10 @@ def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages:
     encoding = response.headers.get("Content-Encoding", "identity").lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
         raise LoadError(
-            f"the server packs the file as {shortened(encoding, 30)!r}, which was not asked for", file=shown, hint=LOCAL
+            f"the server compresses the file as {shortened(encoding, 30)!r}, which was not requested", file=shown, hint=LOCAL
         )
     if response.headers.get_content_type() in ("text/html", "application/xhtml+xml") and not pages:
-        raise LoadError("the address gives a page of HTML, no data", file=shown, hint="format= says that it is data all the same")
+        raise LoadError("the address returns an HTML page, not data", file=shown, hint="format= loads it as data anyway")
     length_header = response.headers.get("Content-Length", "")
     length = int(length_header) if length_header.isascii() and length_header.isdigit() and len(length_header) < 20 else None
     size = 0
@@ -354,7 +354,7 @@ def _over(wire: Wire, shown: str) -> None:
 def _http_problem(error: Exception) -> str:
     if isinstance(error, urllib.error.HTTPError):
         if error.code in (301, 302, 303, 307, 308):
-            return "the server sends on too often, or to an address that is not followed"
+            return "the server redirects too often, or to an address that is not followed"
         return f"the server answers {error.code} {shortened(str(error.reason), 60)}"
     reason = getattr(error, "reason", None) or error
     if isinstance(reason, TimeoutError):
@@ -378,7 +378,9 @@ def _path(split: SplitResult, folder: Path) -> Path:
         except (FileExistsError, NotADirectoryError):
             continue
         except OSError as error:
-            raise OptionError(f"there is no room to fetch files to: {error.strerror}", hint="TMPDIR names another folder") from None
+            raise OptionError(
+                f"there is no space to download files: {error.strerror}", hint="TMPDIR names another folder"
+            ) from None
         if not path.exists():
             return path
     raise AssertionError("numbers do not end")

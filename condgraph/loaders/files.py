@@ -175,7 +175,7 @@ def regular(path: Path) -> Path:
     kinds = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
     kind = next((name for test, name in kinds if test(mode)), "a device")
     raise LoadError(
-        f"this is {kind}, not a file: a source is read more than once", file=str(path), hint="write what it gives to a file"
+        f"this is {kind}, not a file: a source is read more than once", file=str(path), hint="write its output to a file"
     )
 
 
@@ -234,7 +234,7 @@ class _ClosingGzip(gzip.GzipFile):
             raise LoadError(
                 f"the file unpacks to more than {MOST_GROWTH} times its size, and more than {MOST_UNPACKED >> 20} MiB",
                 file=str(getattr(self.raw_file, "name", "")),
-                hint="unpack it first, if it is what it says",
+                hint="unpack it first, if you trust it",
             )
         return data
 
@@ -483,7 +483,7 @@ def request_url(split: SplitResult) -> str:
         host = (split.hostname or "").encode("ascii" if ":" in (split.hostname or "") else "idna").decode()
     except UnicodeError:
         raise LoadError(
-            "this is no address: its server has no name that can be looked up",
+            "this is no address: the name of its server is invalid",
             file=shown_address(split.geturl()),
         ) from None
     host = f"[{host}]" if ":" in host else host
@@ -585,7 +585,7 @@ def unpack(path: Path, into: Path) -> tuple[Path, str]:
             if len(entries) > _MOST_ENTRIES:
                 raise LoadError(f"the archive has more than {_MOST_ENTRIES:,} files", file=str(path))
             if sum(info.file_size for info, _ in entries) > shutil.disk_usage(into).free:
-                raise LoadError("there is no room to unpack the archive", file=str(path), hint="TMPDIR names another folder")
+                raise LoadError("there is no space to unpack the archive", file=str(path), hint="TMPDIR names another folder")
             size = 0
             for info, parts in entries:
                 check()
@@ -617,7 +617,9 @@ def _place(info: zipfile.ZipInfo, path: Path) -> tuple[str, ...] | None:
         or any(len(part.encode("utf-8", "surrogateescape")) > _LONGEST_NAME or "\0" in part for part in parts)
     )
     if wrong:
-        raise LoadError(f"the archive has a file at {shortened(info.filename, 100)!r}, which is no place inside it", file=str(path))
+        raise LoadError(
+            f"the archive has a file at {shortened(info.filename, 100)!r}, which is not a valid path in it", file=str(path)
+        )
     if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise LoadError(f"{shortened(name, 100)!r} is a link or a device, which is not unpacked", file=str(path))
     if info.flag_bits & 1:
@@ -641,7 +643,7 @@ def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, size: 
                 raise LoadError(
                     f"the archive unpacks to more than {MOST_GROWTH} times its size, and more than {MOST_UNPACKED >> 20} MiB",
                     file=str(path),
-                    hint="unpack it first, if it is what it says",
+                    hint="unpack it first, if you trust it",
                 )
             out.write(block)
     return size

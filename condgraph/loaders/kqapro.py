@@ -72,7 +72,7 @@ def _refuse_repeats(text: str, reading: Reading) -> None:
             keys: set[str] = set()
             for key, _ in found:
                 if key in keys:
-                    reading.bad("this key stands twice in one object; only the last one counts", field=key)
+                    reading.bad("this key appears twice in one object; only the last one counts", field=key)
                 keys.add(key)
         return record
 
@@ -166,7 +166,7 @@ class _Loader:
             if name is None:
                 continue
             if ident in self._is_concept:
-                self._reading.warn("this id stands among the concepts too; it is a concept", row=row, field=ident)
+                self._reading.warn("this id is also among the concepts; it is a concept", row=row, field=ident)
             else:
                 self._is_concept[ident] = False
             yield Entity(ident, name)
@@ -243,7 +243,7 @@ class _Loader:
             self._reading.warn("the record has no name; its id is taken as its name", row=row, field=ident)
             return ident
         if not _sound(name):
-            self._reading.bad("the name has half a surrogate pair, which is no text", row=row, field=ident)
+            self._reading.bad("the name contains an unpaired surrogate, which is not text", row=row, field=ident)
             return None
         return collapse(name)
 
@@ -309,7 +309,7 @@ class _Loader:
         if not isinstance(name, str) or not name.strip():
             raise _Wrong(f"{_show(name)} instead of a {what}")
         if not _sound(name):
-            raise _Wrong(f"a {what} with half a surrogate pair")
+            raise _Wrong(f"a {what} with an unpaired surrogate")
         clean = self._clean[name] = collapse(name)
         return clean
 
@@ -344,7 +344,7 @@ class _Loader:
         if kind == "string":
             text = literal if isinstance(literal, str) else text_of(literal)
             if not text.isascii() and not _sound(text):
-                raise _Wrong("half a surrogate pair, which is no text,")
+                raise _Wrong("an unpaired surrogate, which is not text,")
             collapsed = " ".join(text.split())
             return collapsed, None if collapsed == text else text
         if kind == "quantity":
@@ -374,7 +374,7 @@ class _Loader:
         except ValueError:
             self._reading.warn(f"{_show(literal)} is not a number; kept as text", row=row, field=one)
             if not _sound(literal):
-                raise _Wrong("half a surrogate pair, which is no text,") from None
+                raise _Wrong("an unpaired surrogate, which is not text,") from None
             text = literal if unit == NO_UNIT else f"{literal} {unit}"
             return collapse(text), None if collapse(text) == literal else literal
         quantity = Quantity(number, collapse(unit) or NO_UNIT)

@@ -182,7 +182,9 @@ def opened(paths: Sequence[Path], reading: Reading, options: Options) -> list[Gr
         base = max((item for item in header_rows if stem.startswith(item)), key=len, default=None)
         if base is None:
             raise FormatError(
-                "the header says neither nodes nor relationships", file=str(path), hint="columns are :ID, ~id or _id and the like"
+                "the header declares neither nodes nor relationships",
+                file=str(path),
+                hint="columns are :ID, ~id or _id and the like",
             )
         files.append(GraphFile(path, header_rows[base], reading, options, False))
     return files
@@ -395,7 +397,7 @@ class _Graph:
             sources = ((file.source.name, number),)
             first_row = self.known.setdefault(ident, sources[0])
             if first_row != sources[0]:
-                message = f"the id {collapse(cell)!r} stands in row {first_row[1]} of {first_row[0]!r} already"
+                message = f"the id {collapse(cell)!r} is already in row {first_row[1]} of {first_row[0]!r}"
                 file.reading.bad(message, row=number, field=file.headers[at])
                 continue
             name = next((text for _, place in names if (text := collapse(columns[place][row]))), "")
@@ -441,7 +443,7 @@ class _Graph:
             statement = Statement(end_ids[0], predicate, Ref(end_ids[1]), tuple(qualifiers), number)
             key = hash((end_ids[0], predicate, end_ids[1], statement.qualifiers))
             if key in self.seen:
-                file.reading.warn("the relationship says what another says; equal statements are one", row=number)
+                file.reading.warn("the relationship repeats another; equal statements count once", row=number)
             self.seen.add(key)
             yield Sourced(statement, ((file.source.name, number),))
 

@@ -117,8 +117,8 @@ def why_not(path: Path, head: bytes) -> str:
     text = head_text(head, damaged=True)
     if text is None:
         zero = head.find(0)
-        reason = f"it has the byte 0x00 at {zero + 1}" if zero >= 0 else "most of its bytes are no UTF-8"
-        return f"it is no text: {reason} (encoding= names another encoding)"
+        reason = f"it has the byte 0x00 at {zero + 1}" if zero >= 0 else "most of its bytes are not UTF-8"
+        return f"it is not text: {reason} (encoding= names another encoding)"
     reasons = []
     if head_text(head) is None:
         reasons.append(_bad_byte(head))
@@ -147,7 +147,7 @@ def _as_json(text: str, cut: bool) -> str:
         return f"as JSON, line {error.lineno} is wrong ({error.msg})"
     except RecursionError:
         return "as JSON, it is nested too deeply"
-    return "as JSON, it is no object, no list of objects and no list of rows with a header"
+    return "as JSON, it is not an object, a list of objects or a list of rows with a header"
 
 
 def _as_table(text: str, complete: bool) -> str:
@@ -283,7 +283,7 @@ def recognise(
     if skipped:
         first = recognised[0]
         names_skipped = ", ".join(path.name for path in skipped[:10]) + (", ..." if len(skipped) > 10 else "")
-        warning = f"files that are no data are left out: {names_skipped}"
+        warning = f"files that are not data are left out: {names_skipped}"
         recognised[0] = replace(first, format=_with_warning(first.format, warning, file=str(skipped[0].parent)))
     return recognised
 

@@ -106,7 +106,7 @@ class SheetCells:
         last = min(last, first + _HEADERS, len(rows))
         filled = self._fill(rows, merged, last)
         if filled:
-            cells = numbered(filled, "merged cell of the body stands", "merged cells of the body stand")
+            cells = numbered(filled, "merged cell of the body is repeated", "merged cells of the body are repeated")
             reading.warn(f"{cells} in every row and column covered")
         headers = [_header([row[at] for row in rows[first:last]]) for at in range(width)]
         body_rows = [at for at in range(last, len(rows)) if any(map(str.strip, rows[at]))]
@@ -114,8 +114,8 @@ class SheetCells:
         after_gap = next((after for before, after in pairwise(body_rows) if after > before + 1), None)
         if after_gap is not None:
             reading.warn(
-                f"blank rows divide the sheet: what stands from its row {after_gap + 1} on is loaded as rows of the same table; "
-                "another table, or notes, belong into a sheet of their own"
+                f"blank rows divide the sheet: what follows from row {after_gap + 1} on is loaded as rows of the same table; "
+                "move another table, or notes, to its own sheet"
             )
         columns = [at for at in range(width) if headers[at] or any(row[at].strip() for row in body)]
         self.headers = [headers[at] for at in columns]
@@ -128,7 +128,7 @@ class SheetCells:
         if counts[first] == 1 and max(counts) > narrow:
             wide = next(at for at, count in enumerate(counts) if count > 1)
             title = [cell.strip() for row in rows[first:wide] for cell in row if cell.strip()]
-            reading.warn(f"what stands above the header is left out: {'; '.join(title)[:200]}")
+            reading.warn(f"the text above the header is left out: {'; '.join(title)[:200]}")
             return wide
         return first
 
@@ -141,7 +141,7 @@ class SheetCells:
             bottom, right = min(bottom, len(rows) - 1), min(right, len(rows[0]) - 1)
             covered += (bottom - top + 1) * (right - left + 1)
             if covered > _MOST_MERGED:
-                raise LoadError(f"merged cells stand for more than {_MOST_MERGED:,}")
+                raise LoadError(f"merged cells cover more than {_MOST_MERGED:,}")
             body_ranges += top >= header
             for at in range(top, bottom + 1):
                 rows[at][left : right + 1] = [rows[top][left]] * (right - left + 1)
@@ -279,14 +279,14 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
     for name in selected or sheets:
         cells, shown = sheets[name]
         if not cells:
-            reading.warn(f"{name!r} is no sheet of cells and is left out")
+            reading.warn(f"{name!r} is not a sheet of cells and is left out")
             continue
         grid, merged = grids[name]
         if not any(cell != "" for row in grid for cell in row):
             reading.warn(f"the sheet {name!r} is empty and is left out")
             continue
         if not shown:
-            reading.warn(f"the sheet {name!r} is hidden, and is loaded as the others (sheets= says which to load)")
+            reading.warn(f"the sheet {name!r} is hidden, but is loaded like the others (sheets= selects sheets)")
         for table_name, open_cells in _tables(name, grid, merged, option_bool(options, "split"), sheets, reading):
             tabs.append(Tab(table_name, str(path), "excel", reading, open_cells))
     if not tabs:
@@ -324,8 +324,8 @@ def _parts_apart(path: Path, wanted: Sequence[str], size: int) -> Generator[Part
     if child.returncode in _OUT_OF_MEMORY:
         raise LoadError(
             f"reading the workbook takes more than {memory >> 20} MiB of memory", file=str(path),
-            hint="a cell lies far from the others, or the workbook says that it holds more than it does: a spreadsheet program "
-            "saves it as CSV",
+            hint="a cell is far from the others, or the workbook declares more than it contains: save it as CSV in a spreadsheet "
+            "program",
         )  # fmt: skip
     raise LoadError(f"the workbook cannot be read (its reader ended with status {child.returncode})", file=str(path))
 

@@ -81,7 +81,7 @@ def test_rows_that_are_not_there_any_more_are_said() -> None:
     for name in ("countries", "peaks"):
         put(graph, name)
     (said,) = put(graph, "countries", COUNTRIES[:1], replace=True)
-    assert said == "other sources refer to rows of 'countries' that it has not: 'Narnia'"
+    assert said == "other sources refer to rows of 'countries' that are missing: 'Narnia'"
     (said,) = put(graph, "peaks", replace=True)
     assert said == "'Narnia' is not a key of 'countries'"
     # It comes back as what is referred to.
@@ -115,7 +115,7 @@ def test_references_to_the_table_itself() -> None:
     (said,) = graph.load([{"id": 9, "employee": 1}, {"id": 8, "employee": 6}], **options, append=True).problems
     assert said.message == "'6' is not a key of 'staff'"
     assert graph.kopl("Find(9) Relate(employee, backward) QueryName()").texts == ["3"]
-    with pytest.raises(OptionError, match="whose key is not said"):
+    with pytest.raises(OptionError, match="whose key is not specified"):
         graph.load(STAFF, name="other", join={"employee": "other.id"})
 
 

@@ -279,7 +279,7 @@ def test_rows_that_were_read_for_another_graph_are_read_again(remote: Any, tmp_p
         remote.load(people, wait=wait, **JOINED)
         assert turns[0] == 2
     else:
-        with pytest.raises(StoreBusyError, match="while rows were read"):
+        with pytest.raises(StoreBusyError, match="while references to it were read"):
             remote.load(people, **JOINED)
         remote.load(people, **JOINED)
     remote.refresh()

@@ -63,7 +63,7 @@ def test_places_of_subqueries_are_no_attacks_themselves(place: str) -> None:
         ("RETURN 1\u200b", "U+200B", 8),
         ("RETURN 1 AS x; RETURN 2", "a second statement", 15),
         ("CYPHER debug=ast RETURN 1", "the option 'debug'", 7),
-        ("RETURN 1 AS x\ud800", "half a character", 13),
+        ("RETURN 1 AS x\ud800", "an unpaired surrogate", 13),
     ],
 )
 def test_what_is_said_of_it(text: str, says: str, place: int) -> None:

@@ -191,8 +191,8 @@ def test_redirects_end_and_never_lose_encryption(server: Server, graph: Any) -> 
     [
         ("missing/x.csv", "404"),
         ("short/x.csv", "37 of 46 bytes|ended after"),
-        ("page/x.csv", "page of HTML"),
-        ("odd/x.csv", "packs the file as 'br'"),
+        ("page/x.csv", "an HTML page"),
+        ("odd/x.csv", "compresses the file as 'br'"),
         ("bad/x.csv", "row 3"),
     ],
 )

@@ -305,5 +305,5 @@ def test_what_is_declared(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
         _by_cell(patch)
         assert loaded(tmp_path, {"on_error": "skip"}) == whole
     said = " ".join(whole[2])
-    for message in ("stands in row", "the row has no key", "key of several tables", "nothing to relate", "the cells are kept"):
+    for message in ("is already in row", "the row has no key", "key of several tables", "nothing to relate", "the cells are kept"):
         assert message in said

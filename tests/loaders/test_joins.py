@@ -157,7 +157,7 @@ def test_the_same_in_a_file(tmp_path: Path) -> None:
         ("[joins]\n'people.boss' = 'orders.(order, line)'\n", "1 columns to 2"),
         ("[joins]\n'people.boss' = 'orders.order'\n", "repeat others"),
         ("[tables.people]\ntypes = { id = 'float' }\n", "column type 'float'"),
-        ("[tables.people]\nrelation = true\n", "less than two"),
+        ("[tables.people]\nrelation = true\n", "fewer than two"),
         ("guess = 'yes'\n", "true or false"),
         ("joins = 1\n", "no section"),
         ("\x00", "TOML"),
@@ -187,8 +187,8 @@ def test_tables_of_relations(tmp_path: Path) -> None:
     assert names(graph, "Find(Ann) Find(Chess) QueryRelationQualifier(member of, fee)") == ["5 EUR"]
     assert names(graph, "Find(Ann) Relate(visited, forward) QueryName()") == ["Dance"]
     assert sorted(said) == [
-        "row 3: the row says what row 1 says; equal statements are one",
-        "row 3: the row says what row 2 says; equal statements are one",
+        "row 3: the row repeats row 1; equal statements count once",
+        "row 3: the row repeats row 2; equal statements count once",
     ]
     assert not any(entity.startswith("members/") for entity in names(graph, "FindAll() QueryName()"))
     rows, _ = loaded(folder)
@@ -381,12 +381,12 @@ def test_references_that_may_be_rows_of_their_own_table_are_said(tmp_path: Path)
     assert [(one.field, one.message) for one in report.problems] == [
         (
             "manager",
-            "2 of the 2 entities named here have the key of a row of this table, and are not that row: such as 'Ann', 'Bob' "
+            "2 of the 2 entities in this column have the keys of rows of this table, but are separate from the rows: 'Ann', 'Bob' "
             "(join={'manager': 'staff'} makes the column refer to the rows)",
         ),
         (
             "place",
-            "1 of the 3 entities named here has the key of a row of this table, and is not that row: such as 'Bob' "
+            "1 of the 3 entities in this column has the key of a row of this table, but is separate from the rows: 'Bob' "
             "(join={'place': 'staff'} makes the column refer to the rows)",
         ),
     ]
@@ -590,7 +590,7 @@ def test_too_many_files_are_not_looked_through(tmp_path: Path) -> None:
     ("options", "said"),
     [
         ({}, "its 12 different values (S00, S01, S02) are keys of 'stations': join={'start': 'stations'} makes it refer"),
-        ({"refs": ["start"]}, "are keys of 'stations', and the entities that it names are others: join={'start': 'stations'}"),
+        ({"refs": ["start"]}, "are keys of 'stations', but name other entities: join={'start': 'stations'}"),
         ({"join": {"start": "stations"}}, ""),
         ({"join": False}, ""),
     ],
@@ -699,7 +699,10 @@ def test_a_key_with_missing_cells_is_named_with_its_join(tmp_path: Path) -> None
     place = folder_of(tmp_path / "tram", {"places.csv": stops, "calls.csv": calls})
     join = {"calls.stop_id": "places.stop_id"}
     said = [one.message for one in condgraph.open("memory:").load(place).problems]
-    assert f"places.stop_id would be a key that this refers to, but for 1 missing cell: join={join!r} makes it a reference" in said
+    assert (
+        f"this may refer to places.stop_id, which is not a key because of 1 missing cell: join={join!r} makes it a reference"
+        in said
+    )
     graph = condgraph.open("memory:")
     graph.load(place, join=join, decimal=",", name_columns={"places": "stop_name"})
     assert graph.query("Find(Zoo) Relate(stop_id, backward) Count()").texts == ["2"]

@@ -36,7 +36,7 @@ def test_whole_numbers_with_a_point_meet_keys_without(options: dict[str, Any], t
     """What pandas writes of a column of numbers some of which are missing."""
     orders = "order_id,customer_id\n10,1.0\n11,3.00\n12,\n"
     graph, said = loaded(tmp_path, {"customers": CUSTOMERS, "orders": orders}, **options)
-    assert said == ["whole numbers with a point, as 1.0, stand for the keys of 'customers' without it"]
+    assert said == ["whole numbers with a point, such as 1.0, match the keys of 'customers' without it"]
     assert cells(graph, "show order_id, customer_id") == [("10", "Ann"), ("11", "Cy"), ("12", "")]
 
 
@@ -61,8 +61,8 @@ def test_keys_with_a_point_meet_themselves(tmp_path: Path) -> None:
 
 def test_a_column_that_meets_no_key_is_said(tmp_path: Path) -> None:
     graph, said = loaded(tmp_path, {"customers": CUSTOMERS, "orders": "order_id,customer_id\n10,7\n11,8\n"})
-    why = "2 of its 2 values are no keys of 'customers'"
-    assert said == [f"this looks like a key, but {why}; its cells are values (join= makes it one)"]
+    why = "2 of its 2 values are not keys of 'customers'"
+    assert said == [f"this looks like a reference, but {why}; its cells are values (join= makes it a reference)"]
     assert cells(graph, "show customer_id") == [("7",), ("8",)]
 
 
@@ -79,7 +79,7 @@ def test_a_column_of_names_that_is_called_like_a_table_is_none(regions: str, tmp
 def test_a_key_that_is_none_is_said_where_others_refer_to_it(customers: str, why: str, tmp_path: Path) -> None:
     files = {"customers": f"customer_id,name\n{customers}", "orders": "order_id,customer_id\n10,1\n11,2\n"}
     graph, said = loaded(tmp_path, files)
-    assert said == [f"this looks like a key, but customers.customer_id is none: {why}; its cells are values"]
+    assert said == [f"this looks like a reference, but customers.customer_id is not a key: {why}; its cells are values"]
     assert cells(graph, "show customer_id") == [("1",), ("2",)]
     # A declaration that a table has no key is believed.
     (tmp_path / "condgraph.toml").write_text("[tables.customers]\nkey = []\n")
@@ -106,10 +106,10 @@ def test_foreign_keys_that_lead_to_no_key_are_said(tmp_path: Path) -> None:
     graph = condgraph.open()
     said = {one.field: one.message.removesuffix("; its cells are values") for one in graph.load(path).problems}
     assert said == {
-        "one": "this takes person.team for a key, but 1 of its cells repeat others",
-        "two": "this refers to the key of 'bare', which has none",
+        "one": "this uses person.team as a key, but 1 of its cells repeat others",
+        "two": "this refers to the key of 'bare', a table without a key",
         "three": "this refers to 'size' of 'person', a column that is not there",
-        "four": "this refers to 'place' by another number of columns than its key has",
+        "four": "this refers to 'place' with another number of columns than its key",
         "six": "'4.0' is not a key of 'person'; the cell is kept as text",
     }
     assert cells(graph, "show one, two, three, four, five, six", "note") == [("7", "1", "3", "x", "person/2", "4.0")]

@@ -13,7 +13,7 @@ from condgraph.reports import LoadReport
 
 STATIONS = "station_id,station_name\nS09,a\nS10,b\ns11,c\n007,d\n8,e\nX,f\n"
 RIDES = "ride_id,station_id\n1,s09\n2,S10\n3,S11\n4,7\n5,008\n6,Z\n7,X\n8,X\n9,S09\n10,007\n11,8\n"
-SAID = "4 values would be keys of 'stations' but for case or leading zeros, and are not joined: 's09' ('S09') and 'S11' ('s11')"
+SAID = "4 values differ from keys of 'stations' only in case or leading zeros, and are not joined: 's09' ('S09') and 'S11' ('s11')"
 
 
 def near(report: LoadReport) -> list[tuple[str | None, str]]:
@@ -53,14 +53,14 @@ def test_in_tables_that_are_loaded_one_by_one(tmp_path: Path, options: dict[str,
 def test_in_a_table_that_refers_to_itself(tmp_path: Path) -> None:
     (tmp_path / "staff.csv").write_text("id,boss\na1,A2\na2,\na3,a1\n")
     report = condgraph.open("memory:").load(tmp_path / "staff.csv", key="id", join={"boss": "staff"})
-    said = "1 value would be a key of 'staff' but for case, and is not joined: 'A2' ('a2')"
+    said = "1 value differs from a key of 'staff' only in case, and is not joined: 'A2' ('a2')"
     assert near(report) == [("boss", said)]
 
 
 def test_where_so_many_differ_that_nothing_is_joined(tmp_path: Path) -> None:
     folder = written(tmp_path / "f", rides="ride_id,station_id\n1,s09\n2,s10\n3,S11\n4,x\n")
     report = condgraph.open("memory:").load(folder)
-    said = "4 values would be keys of 'stations' but for case, and are not joined: 'S11' ('s11') and 's09' ('S09')"
+    said = "4 values differ from keys of 'stations' only in case, and are not joined: 'S11' ('s11') and 's09' ('S09')"
     assert near(report) == [("station_id", said)]
 
 
@@ -68,7 +68,7 @@ def test_relations_and_keys_of_several_columns(tmp_path: Path) -> None:
     folder = written(tmp_path / "f", rides="from,to\nS09,S10\nS10,s10\ns11,007\n")
     join = {"rides.from": "stations.station_id", "rides.to": "stations.station_id"}
     report = condgraph.open("memory:").load(folder, join=join, relations=["rides"], on_error="skip")
-    said = "1 value would be a key of 'stations' but for case, and is not joined: 's10' ('S10')"
+    said = "1 value differs from a key of 'stations' only in case, and is not joined: 's10' ('S10')"
     assert near(report) == [("to", said)]
 
 

@@ -166,7 +166,7 @@ def test_ids_of_relationships_and_lists(tmp_path: Path) -> None:
     graph, said = loaded(path)
     assert said == [
         "ids of relationships are not kept (edge_ids=true keeps them as qualifiers)",
-        "the relationship says what another says; equal statements are one",
+        "the relationship repeats another; equal statements count once",
     ]
     graph, said = loaded(path, edge_ids=True, array_delimiter="|")
     assert (said, graph.status().counts["relations"]) == ([], 2)
@@ -176,7 +176,7 @@ def test_ids_of_relationships_and_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"n.csv": "~id,~label\na,A\na,A\n"}, r"n.csv, row 2, field '~id': the id 'a' stands in row 1"),
+        ({"n.csv": "~id,~label\na,A\na,A\n"}, r"n.csv, row 2, field '~id': the id 'a' is already in row 1"),
         ({"n.csv": "~id,~label\n,A\n"}, "row 1, field '~id': the node has no id"),
         (
             {"n.csv": "~id,~label\na,A\n", "e.csv": "~id,~from,~to,~label\n1,a,b,to\n"},

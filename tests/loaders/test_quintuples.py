@@ -183,7 +183,7 @@ def test_wikidata12k(data: Path, name: str, turned: int) -> None:
             else:
                 assert isinstance(value, Time)
                 assert value == Time.year(int(text.split("-")[0]))
-    assert sum("lies after the end" in problem.message for problem in reading.problems) == turned
+    assert sum("is after the end" in problem.message for problem in reading.problems) == turned
     assert all(item.name.startswith("Q") for item in items if isinstance(item, Entity))
 
 

@@ -176,7 +176,7 @@ def test_nothing_fits_or_two_do(files: Any, monkeypatch: pytest.MonkeyPatch) -> 
         (b"\n<!DOCTYPE html><p>Sign in, please</p>\n", "it looks like a page of HTML"),
         (b"\0\1\2", "no text: it has the byte 0x00 at 1"),
         (b"[1,\n 2, }", "as JSON, line 2 is wrong"),
-        (b"[1, 2, 3]", "as JSON, it is no object, no list of objects"),
+        (b"[1, 2, 3]", "as JSON, it is not an object, a list of objects"),
         (b'name,note\na,"open\nb,x\n', "a quote in line 2 or below is not closed"),
         (b"word\nword\n", "no line has two fields; as facts, no line has three fields"),
     ],

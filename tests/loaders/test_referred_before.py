@@ -62,7 +62,7 @@ def test_rows_of_a_folder_are_what_was_referred_to(order: str, options: dict[str
     assert len(graph.current.named("Alfred")) == 1
     assert not len(graph.current.named("ALFKI"))
     if order == "of" and "join" in options:
-        assert said == ["other sources refer to rows of 'shop/customers' that it has not: 'nobody'"]
+        assert said == ["other sources refer to rows of 'shop/customers' that are missing: 'nobody'"]
     for answer in (
         graph.query("FindAll()", table=f"where amount is known and customerID = '{one}' show amount") for one in ("AC/DC", "Young")
     ):
@@ -75,7 +75,7 @@ def test_a_key_of_two_tables_is_no_ones(shop: Path) -> None:
     graph.load(shop.parent / "orders.csv", key="orderID", refs=["customerID"])
     said = [one.message for one in graph.load(shop, primary={"accounts": "customerID"}).problems]
     assert [one for one in said if "several tables" in one] == [
-        "other sources refer to 'ALFKI', which is a key of several tables here; join= says which is meant"
+        "other sources refer to 'ALFKI', a key of several tables here; join= selects one"
     ] * 2
     assert cities(graph) == [("5", "Sydney"), ("6", ""), ("80", ""), ("120", "")]
 

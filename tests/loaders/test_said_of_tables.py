@@ -109,7 +109,7 @@ def test_numbers_that_do_not_go_together(tmp_path: Path) -> None:
     path = tmp_path / "prices.csv"
     path.write_text('item,price\na,"1.234,50"\nb,"1,234.50"\nc,12.5\nd,"12,5"\ne,n/a\n')
     (said,) = warnings_of(path)
-    assert "field 'price': 4 cells are numbers or times, written in ways that do not go together" in said
+    assert "field 'price': 4 cells are numbers or times, in formats that do not go together" in said
     assert warnings_of(path, types={"price": "text"}) == []
     # Codes, sentences with numbers and mostly words are texts.
     path.write_text("item,zip,about\na,01234,5 apples\nb,90210,12 High Street\nc,00501,none\nd,10001,7 up\n")

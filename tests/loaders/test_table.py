@@ -94,7 +94,7 @@ def test_key_and_name_columns(path: Path) -> None:
 
 def test_missing_and_repeated_keys_are_bad(path: Path) -> None:
     text = "id,n\nx,1\nx,2\n-,3\ny,4\n"
-    with pytest.raises(LoadError, match="row 2, field 'id': the key 'x' stands in row 1 already"):
+    with pytest.raises(LoadError, match="row 2, field 'id': the key 'x' is already in row 1"):
         read(path, text, key="id")
     rows, found, reading = read(path, text, "skip", key="id")
     assert [row.row for row in rows] == [1, 4]
@@ -267,7 +267,7 @@ def test_spaces_after_delimiters_are_no_part_of_quoted_fields(path: Path) -> Non
 def test_line_ends_in_cells_and_blank_lines(path: Path) -> None:
     _, found, reading = read(path, 'a,b\r\n"x\r\ny",1\r\n\r\nz,2\r\n\r\n')
     assert (found[0].object, found[0].raw, found[1].row) == ("x y", "x\r\ny", 2)
-    assert [problem.message for problem in reading.problems] == ["1 blank line between rows is no row"]
+    assert [problem.message for problem in reading.problems] == ["1 blank line between rows is ignored"]
 
 
 def test_a_comma_too_many(path: Path) -> None:
@@ -300,7 +300,7 @@ def test_records_without_their_last_fields_are_read(path: Path) -> None:
         ("t/4", "c", "w"), ("t/5", "c", "w"),
     ]  # fmt: skip
     assert [problem.message for problem in reading.problems] == [
-        "1 blank line between rows is no row",
+        "1 blank line between rows is ignored",
         "3 records have fewer than the 3 fields of the header, and the last are missing (line 3: '2'; line 4: '3,y')",
         "2 records have blank fields after the 3 of the header, which are left out (line 5: '4,z,w,,'; line 6: '5,z,w, ')",
     ]

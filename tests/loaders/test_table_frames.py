@@ -174,7 +174,7 @@ def test_pandas_indexes_and_mixed_columns_are_not_lost_in_silence() -> None:
     items, reading = load(pd.DataFrame({"a": [1, "x", None, 2.5]}))
     assert [text_of(one.object) for one in statements(items) if not isinstance(one.object, Ref)] == ["1", "x", "2.5"]
     assert "several types" in reading.problems[0].message
-    with pytest.raises(LoadError, match="type set has no place in a cell"):
+    with pytest.raises(LoadError, match="type set cannot be a cell"):
         load(pd.DataFrame({"a": [1, {2}]}))
 
 

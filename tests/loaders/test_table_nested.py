@@ -161,7 +161,7 @@ def test_records_too_deep_inside_each_other_are_left_out(tmp_path: Path) -> None
     deep: Any = {"a": 1}
     for _ in range(30):
         deep = {"l": [deep], "n": 1}
-    with pytest.raises(LoadError, match="records stand too deep inside each other"):
+    with pytest.raises(LoadError, match="records are nested too deeply"):
         read(JSON, document(tmp_path, deep))
     facts, reading = read(JSON, document(tmp_path, deep), "skip")
     assert [fact[3] for fact in facts].count("n") == 21
@@ -324,7 +324,7 @@ def test_features_of_geojson_are_rows(tmp_path: Path, form: Any) -> None:
     }  # fmt: skip
     said = [one.message for one in reading.problems]
     assert said[-1] == "2 lists of lists are kept as JSON text"
-    assert said[:-1] == (["what the collection says beside its features is left out: 'crs'"] if form is JSON else [])
+    assert said[:-1] == (["fields of the collection outside its features are left out: 'crs'"] if form is JSON else [])
 
 
 def test_records_beside_other_values_and_lists_of_lists(tmp_path: Path) -> None:

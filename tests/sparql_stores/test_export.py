@@ -82,7 +82,7 @@ def test_half_an_export_is_reported(tmp_path: Path) -> None:
     lines = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text("".join(lines[: len(lines) - 10]), "utf-8")
     report = condgraph.open().load(path)
-    assert any("no whole export" in problem.message for problem in report.problems)
+    assert any("not a complete export" in problem.message for problem in report.problems)
 
 
 def test_what_cannot_be_exported(tmp_path: Path) -> None:

@@ -884,7 +884,7 @@ def bytes_of_texts(texts: list[str]) -> tuple[bytes, NDArray[Any]]:
         return bytes_of(texts)
     except UnicodeEncodeError:
         broken = next(text for text in texts if _SURROGATE(text))
-        raise LoadError(f"a text holds half a surrogate pair, which is no character: {broken!r}") from None
+        raise LoadError(f"a text contains an unpaired surrogate, which is not a character: {broken!r}") from None
 
 
 def buckets_of(texts: int) -> int:

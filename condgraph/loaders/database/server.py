@@ -69,7 +69,7 @@ def mysql(login: Login) -> Iterator[base.Database]:
             **endpoint,
         )
     try:
-        with server_errors(pymysql, login.location, "MySQL does not take the connection"), connection.cursor() as cursor:
+        with server_errors(pymysql, login.location, "MySQL refuses the connection"), connection.cursor() as cursor:
             cursor.execute("SET SESSION time_zone = '+00:00'")
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
@@ -96,7 +96,7 @@ class MySql:
 
     def tables(self) -> list[base.SqlTable]:
         """Return the tables and views of the database."""
-        with server_errors(self._library, self.location, "MySQL does not say what tables it has"):
+        with server_errors(self._library, self.location, "MySQL does not list its tables"):
             table_rows = self._all(
                 "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = %s ORDER BY table_name"
             )
@@ -163,7 +163,7 @@ def postgres(login: Login) -> Iterator[base.Database]:
     with server_errors(psycopg, login.location, "PostgreSQL cannot be reached"):
         connection = psycopg.connect(**{**{key: value for key, value in login_options.items() if value}, **options})
     try:
-        with server_errors(psycopg, login.location, "PostgreSQL does not take the connection"):
+        with server_errors(psycopg, login.location, "PostgreSQL refuses the connection"):
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             connection.read_only = True
             for setting in (
@@ -208,7 +208,7 @@ class Postgres:
 
     def tables(self) -> list[base.SqlTable]:
         """Return the readable tables and views of all schemas except the server's own; partitions are not listed."""
-        with server_errors(self._library, self.location, "PostgreSQL does not say what tables it has"):
+        with server_errors(self._library, self.location, "PostgreSQL does not list its tables"):
             table_rows = self._connection.execute(_PG_TABLES).fetchall()
             columns = self._connection.execute(_PG_COLUMNS).fetchall()
             keys = self._connection.execute(_PG_KEYS).fetchall()

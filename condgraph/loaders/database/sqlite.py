@@ -151,7 +151,7 @@ class Sqlite:
             raise LoadError(
                 f"the tables have more than {MOST_GROWTH} times the size of the file, and more than {_MOST_CHARACTERS >> 20} MiB",
                 file=self.location,
-                hint=f"the table {table.name!r} has columns that are worked out, or is a view: tables= leaves it out",
+                hint=f"the table {table.name!r} has computed columns, or is a view: tables= leaves it out",
             )
 
 

@@ -134,7 +134,7 @@ def tabs_of(database: Database, reading: Reading, options: Options) -> tuple[dic
             renamed = tuple(map(collapse, target_columns))
             missing = [item for item in renamed if item not in tabs[target].names]
             if missing:
-                why = f"this refers to {missing[0]!r} of {target!r}, a column that is not there; its cells are values"
+                why = f"this refers to {missing[0]!r} of {target!r}, a missing column; its cells are values"
                 tab.reading.warn(why, field=" + ".join(names))
                 continue
             declared.joins.append(Join(table.name, names, ((target, renamed),), of_source=True))

@@ -212,7 +212,7 @@ def of_file(path: Path, tables: Headers) -> Declared:
     for table, section in _section(content, "tables", declared).items():
         known_table(table, "[tables]", tables, declared)
         if not isinstance(section, dict):
-            raise declared.wrong(f"[tables.{table}] is no section")
+            raise declared.wrong(f"[tables.{table}] is not a section")
         _only(section, _TABLE_KEYS, f"[tables.{table}]", declared)
         if "key" in section:
             declared.keys |= _columns_of({table: section["key"]}, "key", tables, declared)
@@ -252,13 +252,13 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         return read_toml(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except ValueError as error:
-        raise LoadError(f"the declaration is no TOML ({error})", file=str(path)) from None
+        raise LoadError(f"the declaration is not TOML ({error})", file=str(path)) from None
 
 
 def _section(content: Mapping[str, Any], name: str, said: Declared) -> dict[str, Any]:
     result = content.get(name, {})
     if not isinstance(result, dict):
-        raise said.wrong(f"[{name}] is no section")
+        raise said.wrong(f"[{name}] is not a section")
     return result
 
 
@@ -306,7 +306,7 @@ def _columns_of(given: Any, option: str, tables: Headers, said: Declared) -> dic
 def known_table(table: str, option: str, tables: Headers, said: Declared) -> None:
     """Raise if a table does not exist."""
     if table not in tables:
-        raise said.wrong(f"{option} names the table {table!r}, which is not there", candidates=nearest(table, tables))
+        raise said.wrong(f"{option} names the table {table!r}, which does not exist", candidates=nearest(table, tables))
 
 
 def _known(table: str, column: str, option: str, tables: Headers, said: Declared) -> str:
@@ -464,7 +464,8 @@ class Described:
                     result.missing.setdefault(item.name, {})[header] = column.missing
                 if column.separator is not None and column.name in keys:
                     self.leave(
-                        "lists in cells of keys and references are not read, and the cells stay whole", f"{item.name}.{column.name}"
+                        "lists in cells of keys and references are not read, and the cells are not split",
+                        f"{item.name}.{column.name}",
                     )
                 elif column.separator is not None:
                     result.separators.setdefault(item.name, {})[header] = column.separator
@@ -778,7 +779,7 @@ def _csvw_columns(table: DescribedTable, levels: Sequence[Mapping[str, Any]], sc
         if isinstance(separator, str) and separator:
             column.separator = separator
         elif separator is not None:
-            found.leave("separators of lists in cells that are no texts are not read, and the cells stay whole", where)
+            found.leave("separators of lists in cells that are not texts are not read, and the cells are not split", where)
         table.columns.append(column)
     table.key = _texts(schema.get("primaryKey", []))
 

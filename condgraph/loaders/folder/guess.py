@@ -252,7 +252,7 @@ def worth_a_look(tabs: Mapping[str, Tab], asked: list[Question] | None = None) -
                     same = plain(referring.tab.names[at]) == plain(referred.tab.names[key]) and at not in referring.nearly
                     if asked is not None and same and len(cells & referred.cells[key]) >= CONTAINED * len(cells):
                         gaps = numbered(missing, "missing cell", "missing cells")
-                        reason = f"{to} would be a key that this refers to, but for {gaps}"
+                        reason = f"this may refer to {to}, which is not a key because of {gaps}"
                         asked.append((referring.tab.name, at, f"{reason}: join={{{path!r}: {to!r}}} makes it a reference"))
     for first in firsts:
         if result[first.tab.name]:
@@ -309,12 +309,12 @@ def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Ke
         path, to = f"{table}.{tab.names[at]}", f"{target}.{other.names[key[0]]}"
         few = shortened(", ".join(nsmallest(3, tab.columns.values[at,])), 60)
         text = (
-            f"its {len(tab.columns.values[at,]):,} different values ({few}) are keys of {target!r}, but nothing else says that it "
-            f"refers to them: join={{{path!r}: {to!r}}} makes it a reference, join=False leaves it"
+            f"its {len(tab.columns.values[at,]):,} different values ({few}) are keys of {target!r}, but nothing else shows that it "
+            f"refers to them: join={{{path!r}: {to!r}}} makes it a reference, join=False keeps the values"
         )
         more = len(perhaps) - _MOST_ASKED
         if len(result) == _MOST_ASKED - 1 and more > 0:
-            text += f"; so it is with {numbered(more, 'further column', 'further columns')} (`condgraph guess` lists them)"
+            text += f"; the same holds for {numbered(more, 'further column', 'further columns')} (`condgraph guess` lists them)"
         result.append((table, at, text))
     return result
 

@@ -146,7 +146,7 @@ class RowIds:
             if text is None:
                 problems.add(at, 0, "the row has no key", number, header, bad=True)
             elif (first := next(firsts)) != number:
-                problems.add(at, 0, f"the key {text!r} stands in row {first} already", number, header, bad=True)
+                problems.add(at, 0, f"the key {text!r} is already in row {first}", number, header, bad=True)
             else:
                 idents.append(f"{tab.name}/{text}")
                 good_rows.append(at)
@@ -245,7 +245,7 @@ class Pointer:
     def _tell(self, key: str, rows: Sequence[str], at: int, number: int, problems: Problems) -> None:
         """Report that a key has several rows or none."""
         if rows:
-            message = f"{key!r} is a key of several tables, and stands for {' and '.join(rows)}"
+            message = f"{key!r} is a key of several tables, and refers to {' and '.join(rows)}"
         else:
             consequence = "the cell is kept as text" if len(self.reference.columns) == 1 else "the cells are kept"
             message = f"{self.found.said(key)}; {consequence}"
@@ -265,7 +265,7 @@ class CellValues:
         #: By column, the first row whose cell does not fit the column's type, and the number of such cells.
         self._texts: dict[int, list[int]] = {}
         for at in tab.separators.keys() & skipped:
-            tab.reading.warn("lists in cells of references are not read, and the cells stay whole", field=tab.names[at])
+            tab.reading.warn("lists in cells of references are not read, and the cells are not split", field=tab.names[at])
 
     def batches(self, ids: Sequence[str], rest: GoodRows) -> Iterator[Batch]:
         """Yield the statements of some rows' cells."""
@@ -360,7 +360,7 @@ def meet(tabs: Tabs, reading: Reading) -> None:
     for name, keys in bare_keys.items():
         ambiguous = {key for key in keys if claimed[key] > 1}
         if ambiguous:
-            message = f"other sources refer to {_some(ambiguous)}, which is a key of several tables here; join= says which is meant"
+            message = f"other sources refer to {_some(ambiguous)}, a key of several tables here; join= selects one"
             tabs[name].reading.warn(message)
         tabs[name].taken.update((f"{name}/{key}", key) for key in keys - ambiguous)
 
@@ -395,7 +395,7 @@ def _known(
 def _lost(tab: Tab, lost: set[str]) -> None:
     """Warn of rows that other sources refer to, but the table does not have."""
     if lost:
-        tab.reading.warn(f"other sources refer to rows of {tab.source.name!r} that it has not: {_some(lost)}")
+        tab.reading.warn(f"other sources refer to rows of {tab.source.name!r} that are missing: {_some(lost)}")
 
 
 def _some(keys: set[str]) -> str:
@@ -465,9 +465,7 @@ def surveyed(tabs: Tabs, declared: Declared, reading: Reading, options: Options)
         elif tab.columns.joins and type_column is None:
             tab.type_column = tab.columns.constant
         if tab.columns.relation and sum(len(item.columns) == 1 for item in tab.columns.foreign) < 2:
-            raise declared.wrong(
-                f"rows of {tab.name!r} cannot be relations: it refers to rows of others with less than two columns"
-            )
+            raise declared.wrong(f"rows of {tab.name!r} cannot be relations: fewer than two of its columns refer to other tables")
         for item in tab.columns.foreign:
             for target, key in item.targets:
                 tabs[target].index(key)
@@ -542,7 +540,7 @@ def _relations(tab: Tab, tabs: Tabs) -> Iterator[Item]:
     for reference in tab.columns.foreign:
         if len(reference.columns) > 1:
             header = " + ".join(tab.names[at] for at in reference.columns)
-            tab.reading.warn("rows that are relations have no reference of several columns; its columns are values", field=header)
+            tab.reading.warn("a relation cannot have a reference of several columns; its columns are values", field=header)
     skipped = frozenset(item.columns[0] for item in of_one_column) | (
         {tab.type_column} if tab.type_column is not None else frozenset()
     )
@@ -569,7 +567,7 @@ def _related(tab: Tab, chunk: Chunk, pointers: Sequence[Pointer], values: CellVa
     hashes = [str(hash((built.subject, built.predicate, built.object, built.qualifiers))) for built in statements]
     for place, number, first_row in zip(rows.places, rows.numbers, seen.firsts(hashes, rows.numbers), strict=True):
         if first_row != number:
-            message = f"the row says what row {first_row} says; equal statements are one"
+            message = f"the row repeats row {first_row}; equal statements count once"
             problems.add(place, len(pointers) + 1, message, number, None)
     problems.tell(tab)
     source = tab.source.name
@@ -597,7 +595,7 @@ def _ends(
     for at, (predicate, number) in enumerate(zip(relation_names, all_rows.numbers, strict=True)):
         if predicate is None:
             header = tab.names[tab.type_column or 0]
-            problems.add(at, 0, "the row does not say which relation it is", number, header, bad=True)
+            problems.add(at, 0, "the row does not name its relation", number, header, bad=True)
             continue
         ends_of = zip(pointers, keys, rows_by_key, strict=True)
         first, second = (item.end(key_column[at], row_column[at], at, number, problems) for item, key_column, row_column in ends_of)

@@ -164,7 +164,7 @@ def find_keys(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
             if key is not None and name in declared.of_source and not table.unique(key) and table.rows:
                 missing, repeated = table.missing.get(key, 0), table.repeated.get(key, 0)
                 defect = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
-                message = f"this is declared to be the key, but {defect}; rows go by their numbers"
+                message = f"this is the declared key, but {defect}; rows are numbered instead"
                 doubtful.append((name, " + ".join(declared.keys[name]), message))
                 table.primary = None
         elif declared.guess_joins:
@@ -190,23 +190,25 @@ def _declare(tables: Mapping[str, Columns], join: Join, declared: Declared) -> l
         if not key:
             if other.primary is None:
                 if join.of_source:
-                    return [(join.table, header, f"this refers to the key of {name!r}, which has none; its cells are values")]
+                    return [
+                        (join.table, header, f"this refers to the key of {name!r}, a table without a key; its cells are values")
+                    ]
                 raise declared.wrong(
-                    f"{join} takes the key of {name!r}, which has none", hint=f"write the column, as {name}.column"
+                    f"{join} takes the key of {name!r}, a table without a key", hint=f"write the column, as {name}.column"
                 )
             key = other.primary
         elif other.primary is None and other.unique(key):
             other.primary = key
         if len(key) != len(join.columns):
             if join.of_source:
-                message = f"this refers to {name!r} by another number of columns than its key has; its cells are values"
+                message = f"this refers to {name!r} with another number of columns than its key; its cells are values"
                 return [(join.table, header, message)]
             raise declared.wrong(f"{join} joins {len(join.columns)} columns to {len(key)}")
         if other.repeated.get(key):
-            why = f"{name}.{' + '.join(columns)} for a key, but {other.repeated[key]} of its cells repeat others"
+            why = f"{name}.{' + '.join(columns)} as a key, but {other.repeated[key]} of its cells repeat others"
             if join.of_source:
-                return [(join.table, header, f"this takes {why}; its cells are values")]
-            raise declared.wrong(f"{join} takes {why}")
+                return [(join.table, header, f"this uses {why}; its cells are values")]
+            raise declared.wrong(f"{join} uses {why}")
         targets.append((name, key))
     columns_here = tuple(map(table.names.index, join.columns))
     # A database has already compared the cells of its joins.
@@ -216,7 +218,7 @@ def _declare(tables: Mapping[str, Columns], join: Join, declared: Declared) -> l
 
 
 def _spelling(target: str) -> str:
-    return f"whole numbers with a point, as 1.0, stand for the keys of {target!r} without it"
+    return f"whole numbers with a point, such as 1.0, match the keys of {target!r} without it"
 
 
 def _pointed(table: Columns, columns: Key, other: Columns, key: Key) -> bool:
@@ -238,7 +240,7 @@ def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
                     continue
                 if other.primary is None:
                     if target not in declared.keys and (why := _no_key(column, table.values[at,], other)):
-                        doubtful.append((name, column, f"this looks like a key, but {why}; its cells are values"))
+                        doubtful.append((name, column, f"this looks like a reference, but {why}; its cells are values"))
                     continue
                 if not points(column, other):
                     continue
@@ -252,8 +254,10 @@ def _by_names(tables: Mapping[str, Columns], declared: Declared) -> list[Doubt]:
                     break
                 if not inside and _only_a_name(column, target, other.names[other.primary[0]]):
                     continue
-                why = f"{len(values) - inside} of its {len(values)} values are no keys of {target!r}"
-                doubtful.append((name, column, f"this looks like a key, but {why}; its cells are values (join= makes it one)"))
+                why = f"{len(values) - inside} of its {len(values)} values are not keys of {target!r}"
+                doubtful.append(
+                    (name, column, f"this looks like a reference, but {why}; its cells are values (join= makes it a reference)")
+                )
                 keys = other.of(other.primary)
                 if near := near_keys(values.beyond(keys), keys, target):
                     doubtful.append((name, column, near))
@@ -276,7 +280,7 @@ def _no_key(column: str, mine: Values | SpilledValues, other: Columns) -> str:
             continue
         missing, repeated = other.missing.get((at,), 0), other.repeated.get((at,), 0)
         defect = f"{repeated} of its cells repeat others" if repeated else f"{missing} of its cells are missing"
-        return f"{other.table}.{key} is none: {defect}"
+        return f"{other.table}.{key} is not a key: {defect}"
     return ""
 
 

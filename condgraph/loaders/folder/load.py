@@ -81,7 +81,7 @@ def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tupl
         file_tables = [DescribedTable(stem_of(path), path) for path in place.paths]
         return by_name([tab for table in file_tables for tab in _tab(table, place.paths[0], reading, options)]), Declared()
     if not place.is_dir() and not (place.is_file() and is_description(place, read_head(place))):
-        raise FormatError("this is not a folder, and describes none", file=str(place))
+        raise FormatError("this is neither a folder nor a description of one", file=str(place))
     folder = place if place.is_dir() else place.parent
     description = described(place)
     feed = gtfs_files(place) if description is None else {}
@@ -148,7 +148,7 @@ def _tab(table: DescribedTable, place: Path, reading: Reading, options: Options)
         yield Tab(table.name, str(place), "csv", reading, partial(_listed, table))
         return
     if not table.path.exists():
-        reading.bad(f"the table {table.name!r} should be {table.path.name}, which is not there", file=str(place))
+        reading.bad(f"the table {table.name!r} should be {table.path.name}, which does not exist", file=str(place))
         return
     text = suffix_of(table.path) not in PARQUET and table.path.is_file()
     if text and not read_head(table.path).strip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n,;"):
@@ -191,7 +191,7 @@ def referring(paths: Sequence[Path], options: Options) -> tuple[list[Path], list
     if len({stem_of(path) for path in paths}) < len(paths):
         return [], []
     if len(paths) > MOST_TABLES or sum(path.stat().st_size for path in paths) > _MOST_BYTES:
-        message = f"{len(paths):,} tables are too much to look for references between them; join= says what refers to what"
+        message = f"{len(paths):,} tables are too many to search for references; join= declares them"
         return [], [(paths[0], "", message)]
     try:
         tabs, _ = opened(TableFiles(tuple(paths), ""), Reading(Source("", ""), "skip"), options)

@@ -125,7 +125,7 @@ class Survey:
         self.intermediate = structures.Intermediate(reading, option_choice(options, "collapse", structures.CHOICES), leading)
         if options.get("collapse_to") is not None and not self.intermediate.wanted:
             raise OptionError(
-                "collapse_to= says how nodes are collapsed, and none are", hint="collapse='blank' or collapse='unnamed'"
+                "collapse_to= has no effect, as no nodes are collapsed", hint="collapse='blank' or collapse='unnamed'"
             )
         self._types: dict[tuple[str, str, str], int] = {}
         self._star = 0
@@ -257,8 +257,8 @@ class Survey:
         self.lists.settle(self._blank, self.reified.keys() | self.wikibase.nodes.keys(), kept)
         if self.lists.left is not None:
             self._reading.warn(
-                "lists that have a name, stand in several places or hold other lists are kept as their nodes, with the first and "
-                "the rest of each; reported once",
+                "lists that have a name, appear in several places or contain other lists are kept as their nodes, with the first "
+                "and the rest of each; reported once",
                 row=self.lists.left,
             )
             for predicate in (structures.FIRST, structures.REST):
@@ -453,7 +453,7 @@ class Writer:
             return
         if other is None:
             self._reading.bad(
-                "a triple term can stand only behind rdf:reifies (as << s p o >> writes it), and hold no triple term itself",
+                "a triple term is allowed only after rdf:reifies (as << s p o >> writes it), and cannot contain another one",
                 row=row,
                 field=local_name(predicate),
             )
@@ -474,7 +474,7 @@ class Writer:
                 self._consumed.add(subject)
                 return
         if about is None and other.literal is None and other.id in self._survey.reified:
-            self._once("a statement is referred to as a whole, which a graph cannot say: its node stands for it as an entity", row)
+            self._once("a statement is referred to as a whole, which a graph cannot express: its node becomes an entity", row)
         qualifiers = self._of_graph(graph)
         if other.literal is None and (members := lists.members.get(other.id)):
             for position, member in enumerate(members, 1):
@@ -534,7 +534,7 @@ class Writer:
         if predicate == TYPE and other.id in STATEMENTS:
             return True
         if graph != about.graph:
-            self._once("what is said about a statement stands in another graph than the statement; that graph is not kept", row)
+            self._once("an annotation is in another graph than its statement; that graph is not kept", row)
         about.qualifiers.append(self._qualifier(predicate, other, row))
         return True
 
@@ -733,7 +733,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
             yield from reading.own_rdf((quad for _, quad in quads(open_stream, path, reading, options, aloud=True)), base)
         return
     if has_facts and not export_bases:
-        reading.warn(f"the source has <{FACT}> and no <{LAYOUT}>: it is no whole export, and read as any other RDF")
+        reading.warn(f"the source has <{FACT}> and no <{LAYOUT}>: it is not a complete export, and is read like any other RDF")
     if not survey.predicates and not survey.reified:
         reading.warn("the source has no triples")
     for rule in survey.inference.unused():

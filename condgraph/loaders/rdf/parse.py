@@ -153,10 +153,10 @@ class Nesting:
                 break
             if self.depth and match["tag"].startswith(b"<!"):
                 # Its declarations would be mistaken for tags.
-                raise LoadError("a document type (<!DOCTYPE ...>) stands within the document", file=self._place)
+                raise LoadError("a document type (<!DOCTYPE ...>) appears within the document", file=self._place)
             self.depth = max(0, self.depth + self._step(match["tag"]))
             if self.depth > self._most:
-                raise LoadError(f"{self._what} lie more than {self._most:,} deep within each other", file=self._place)
+                raise LoadError(f"{self._what} are nested more than {self._most:,} deep", file=self._place)
         self._held, self._again = text[at:], 2 * (end - at)
 
 
@@ -240,7 +240,7 @@ def checked_jsonld(stream: BinaryIO, place: str) -> BinaryIO:
     data = stream.read(MOST_JSONLD + 1)
     if len(data) > MOST_JSONLD:
         raise LoadError(
-            f"JSON-LD is read whole, and may have {MOST_JSONLD >> 20} MiB", file=place, hint="N-Quads have no such bound"
+            f"JSON-LD is read whole, and may have {MOST_JSONLD >> 20} MiB", file=place, hint="N-Quads have no such limit"
         )
     try:
         _Contexts(place).look(json.loads(data, object_pairs_hook=_Object, parse_int=str, parse_float=str), {})
@@ -545,7 +545,7 @@ def _refuse_deep(lines: list[bytes], first: int, place: Path, reading: Reading, 
     for at, line in enumerate(lines):
         if too_deep(line):
             lines[at] = b""
-            message = f"triple terms lie more than {MOST_TERMS} deep within each other"
+            message = f"triple terms are nested more than {MOST_TERMS} deep"
             if reading.on_error == "raise":
                 raise LoadError(message, file=str(place), row=first + at)
             if aloud:

@@ -162,7 +162,7 @@ def find_shape(lines: Sequence[str], choices: Sequence[tuple[str, ...]], options
     if mark_option is not None:
         option_text(options, "delimiter")
         if "\n" in mark_option or "\r" in mark_option or '"' in mark_option:
-            raise OptionError(f"delimiter={mark_option!r} cannot stand between fields")
+            raise OptionError(f"delimiter={mark_option!r} cannot separate fields")
     marks = MARKS if mark_option is None else (mark_option,)
     best: Shape | None = None
     sample = [line for line in lines if not _is_count(line, lines)] if len(lines) > 1 else list(lines)
@@ -865,9 +865,7 @@ class Bounds:
             return
         for at, pair in enumerate(zip(starts, ends, strict=True)):
             if pair in reversed_pairs:
-                self._reading.warn(
-                    f"the start {pair[0]} lies after the end {pair[1]}; both are taken as unknown", row=piece.rows[at]
-                )
+                self._reading.warn(f"the start {pair[0]} is after the end {pair[1]}; both are read as unknown", row=piece.rows[at])
                 starts[at] = ends[at] = UNKNOWN
 
 

@@ -454,7 +454,7 @@ def read_batches(
             columns.append(Leaf(table, at, kind))
         else:
             columns.append(None)
-            reading.bad(f"a column of type {kind} has no place among numbers, times and texts", field=table.names[at])
+            reading.bad(f"a column of type {kind} is neither numbers, times nor texts", field=table.names[at])
     profiled = [at for at, column in enumerate(columns) if column is not None and column.needs_look()]
     if profiled:
         names = list(dict.fromkeys(leaves[at][0] for at in profiled))
@@ -685,7 +685,7 @@ def _mixed(column: Any, name: str, reading: Reading) -> Any:
             continue
         text = printed(value)
         if text is None:
-            reading.bad(f"a value of type {type(value).__name__} has no place in a cell", row=row, field=name)
+            reading.bad(f"a value of type {type(value).__name__} cannot be a cell", row=row, field=name)
         texts.append(text)
     reading.warn(f"values of several types ({', '.join(sorted(kinds))}) are read as their texts", field=name)
     return pa.array(texts, pa.string())

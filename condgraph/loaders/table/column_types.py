@@ -154,7 +154,7 @@ class ColumnType:
             yield f"parts of a second are cut off in {self.cut} cells; the raw text keeps them"
         if self.unread:
             yield (
-                f"{numbered(self.unread, 'cell is a number or a time', 'cells are numbers or times')}, written in ways that do "
+                f"{numbered(self.unread, 'cell is a number or a time', 'cells are numbers or times')}, in formats that do "
                 "not go together, and the column stays text; types= with number or time reads what it can"
             )
         if self.ambiguous:
@@ -690,7 +690,7 @@ class _Evidence:
             self.remarks["clock"] = _PERIODS
             return ColumnType("clock", ("period",))
         if periods * 2 > self.cells:
-            self.remarks["text"] = "durations such as PT1H30M stay text, as other cells of the column are none in seconds or months"
+            self.remarks["text"] = "durations such as PT1H30M stay text, as other cells of the column are not in seconds or months"
         durations, times = self.has("dur", but="tod"), self.has("tod", but="dur")
         if self.has("ratio")[0]:
             return ColumnType("clock")
@@ -749,14 +749,12 @@ class _Evidence:
             if declared == "time":
                 remarks.append(EPOCHS)
             elif plain_kind == "int" and declared == "auto" and (DAY_WORDS.search(self.header) or self.words & _MOMENT_WORDS):
-                remarks.append("numbers stay numbers and may be seconds or milliseconds since 1970; types= with time reads them so")
+                remarks.append("numbers stay numbers and may be seconds or milliseconds since 1970; types= with time reads them")
         if "paren" in chosen.tags and self.has("paren")[0] and chosen.kind == "number" and not self.of_money():
             remarks.append("(100) is read as -100; types= with text keeps the cells")
         if self.has("minus", but="time")[0] and chosen.kind == "number" and declared == "auto" and not self.of_money():
             read = "is read as -100; types= with text keeps the cells"
-            remarks.append(
-                f"100- {read if 'minus' in chosen.tags else 'stays text and may be -100; types= with number reads it so'}"
-            )
+            remarks.append(f"100- {read if 'minus' in chosen.tags else 'stays text and may be -100; types= with number reads it'}")
         return replace(chosen, plain=plain_kind, cut=cut, ambiguous=ambiguous, unread=unread, remarks=tuple(remarks))
 
 

@@ -414,7 +414,7 @@ def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
     Only the first of very many are compared.
 
     >>> near_keys(["s09", "7", "x"], ["S09", "007"], "stops")
-    "2 values would be keys of 'stops' but for case or leading zeros, and are not joined: 's09' ('S09') and '7' ('007')"
+    "2 values differ from keys of 'stops' only in case or leading zeros, and are not joined: 's09' ('S09') and '7' ('007')"
     """
     by_folded: dict[str, list[str]] = {}
     remaining = iter(lost)
@@ -432,9 +432,9 @@ def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
     zeros = {text.isascii() and text.isdigit() for text in likeliest}
     difference = " or ".join(name for name, kind in (("case", False), ("leading zeros", True)) if kind in zeros)
     examples = " and ".join(f"{shortened(text, 60)!r} ({shortened(likeliest[text], 60)!r})" for text in list(likeliest)[:2])
-    subject = "value would be a key" if len(likeliest) == 1 else "values would be keys"
+    subject = "value differs from a key" if len(likeliest) == 1 else "values differ from keys"
     joined = "is not joined" if len(likeliest) == 1 else "are not joined"
-    return f"{prefix}{len(likeliest):,} {subject} of {table!r} but for {difference}, and {joined}: {examples}"
+    return f"{prefix}{len(likeliest):,} {subject} of {table!r} only in {difference}, and {joined}: {examples}"
 
 
 def is_number(text: str) -> bool:
@@ -622,12 +622,12 @@ class GraphTables:
             if keys is None:
                 raise OptionError(
                     f"join= says that {column!r} refers to rows of {table!r}, which was loaded without a key",
-                    hint="load that with key= (replace=True puts it in the place of what is there)",
+                    hint="load that table again with key= and replace=True",
                 )
             if key and keys and key not in keys:
                 raise OptionError(
                     f"join= says that {column!r} refers to {key!r} of {table!r}, whose key is {min(keys)!r}",
-                    hint=f"join= with {table!r} alone refers to its key; key= of that says another one",
+                    hint=f"join= with {table!r} alone refers to its key; load it with key= to choose another",
                 )
 
     @cached_property
@@ -819,8 +819,8 @@ class Keys:
                 return key
         if row is not None and ident != key and is_referred:
             self._warn(
-                f"{ident!r} is referred to, and so is an entity {key!r} of its own, by a column that is called alike "
-                "(join= for that says that it is this row)",
+                f"{ident!r} is referred to, and a column with a similar name has a separate entity {key!r} "
+                "(join= for that column makes it this row)",
                 row=row,
                 field=self._key,
             )
@@ -858,13 +858,13 @@ class Targets:
             if len(tables) > 1:
                 named = ", ".join(tables[:5])
                 warn(
-                    f"this may refer to rows of several tables ({named}); its cells are entities named by them (join= says which)",
+                    f"this may refer to rows of several tables ({named}); its cells become entities (join= selects a table)",
                     field=column,
                 )
             elif tables:
                 self.table = tables[0]
                 self.known = graph_tables.rows(tables[0])
-        #: Cells that are no keys of the other table, numbered.
+        #: Cells that are not keys of the other table, numbered.
         self._others = seen_by(files)
         #: The first spelling of cells of a column that refers to no table, and the cells spelled otherwise.
         self._spelled: dict[str, str] = {}
@@ -902,7 +902,7 @@ class Targets:
         self._warn(f"{cell!r} is not a key of {self.table!r}{more}", row=row, field=self.column)
 
     def finish(self, keys: Any) -> None:
-        """Warn of cells that are no keys of the own table, and of cells that are keys without being references.
+        """Warn of cells that are not keys of the own table, and of cells that are keys without being references.
 
         The latter may mean something else (Singapore is the capital of Singapore, but a manager is an
         employee), so people must decide.
@@ -911,14 +911,15 @@ class Targets:
             pairs = list(self._near.items())[:2]
             examples = " and ".join(f"{shortened(cell, 60)!r} ({shortened(other, 60)!r})" for cell, other in pairs)
             count_text = numbered(len(self._near), "name differs from another", "names differ from others")
-            self._warn(f"{count_text} in case alone, and each spelling is an entity of its own: {examples}", field=self.column)
+            self._warn(f"{count_text} only in case, and each spelling is a separate entity: {examples}", field=self.column)
         matches, first_matches = (0, []) if self.table is not None else self._cells.that_are(keys)
         if matches:
             named = ", ".join(repr(shortened(cell, 60)) for cell in first_matches)
             single = matches == 1
             self._warn(
-                f"{matches:,} of the {self._cells.count():,} entities named here {'has' if single else 'have'} the key of a row of "
-                f"this table, and {'is' if single else 'are'} not that row: such as {named} "
+                f"{matches:,} of the {self._cells.count():,} entities in this column "
+                f"{'has the key of a row' if single else 'have the keys of rows'} of this table, but "
+                f"{'is' if single else 'are'} separate from the rows: {named} "
                 f"(join={{{self.column!r}: {self._graph_tables.own!r}}} makes the column refer to the rows)",
                 field=self.column,
             )
@@ -962,7 +963,7 @@ def _warn_of_keys(batch: Batch, column: str, graph_tables: GraphTables, reading:
             continue
         more = shortened(", ".join(cells[:3]), 60)
         first = "its" if len(batch) <= _FIRST else "its first"
-        suffix = ", and the entities that it names are others" if isinstance(batch.objects, Ids) else ""
+        suffix = ", but name other entities" if isinstance(batch.objects, Ids) else ""
         reading.warn(
             f"{first} {len(cells):,} different values ({more}) are keys of {table!r}{suffix}: join={{{column!r}: {table!r}}} makes "
             "it refer to these rows"

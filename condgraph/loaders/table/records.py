@@ -124,7 +124,7 @@ def native(value: Any) -> Value | None:
         return native_or_text(item())
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    raise BadRecord(f"a value of type {type(value).__name__} has no place in a cell")
+    raise BadRecord(f"a value of type {type(value).__name__} cannot be a cell")
 
 
 def native_or_text(value: Any) -> Value | None:
@@ -274,7 +274,7 @@ def flatten(record: Mapping[Any, Any], bad: Bad | None = None) -> Flat:
 
 def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int, bad: Bad | None) -> None:
     if depth > _DEEPEST:
-        raise BadRecord("records stand too deep inside each other", prefix)
+        raise BadRecord("records are nested too deeply", prefix)
     if isinstance(record, Repeated):
         raise BadRecord(f"the key {record.key!r} occurs more than once", record.key)
     for key, value in record.items():
@@ -413,9 +413,9 @@ class _Rows:
             top.warn(f"two lists would be the table {stem!r}; one of them is {path!r}", field=key)
         if len(tables) > _MOST_TABLES:
             raise LoadError(
-                f"lists of records stand at more than {_MOST_TABLES:,} places",
+                f"lists of records appear at more than {_MOST_TABLES:,} places",
                 file=top.source.location,
-                hint="keys that are data are better the values of one key",
+                hint="make keys that are data the values of one key",
             )
         source = replace(top.source, name=f"{top.source.name}/{path}")
         reading = Reading(source, top.on_error, None, top.problems, known=top.known, scope=f"{top.within}/{path}")
@@ -672,7 +672,7 @@ def read_json(source: Any, reading: Reading, options: Options) -> Iterator[Item]
         raise LoadError(
             f"a JSON document is read whole, and may have {MOST_CHARACTERS >> 20} MiB",
             file=str(path),
-            hint="JSON lines, one object a line, have no such bound",
+            hint="JSON lines, one object a line, have no such limit",
         )
     try:
         document = _decoder().decode(text.strip())
@@ -700,7 +700,7 @@ def _listed(document: Any, reading: Reading) -> Sequence[Any]:
     if isinstance(document, dict) and document.get("type") == "FeatureCollection" and isinstance(document.get("features"), list):
         other_keys = [key for key in document if key not in ("type", "features")]
         if other_keys:
-            reading.warn(f"what the collection says beside its features is left out: {', '.join(map(repr, other_keys[:10]))}")
+            reading.warn(f"fields of the collection outside its features are left out: {', '.join(map(repr, other_keys[:10]))}")
         return cast("list[Any]", document["features"])
     rows = _rows_of(document)
     if rows is None:
@@ -812,7 +812,7 @@ def _parse(decoder: json.JSONDecoder, text: str) -> Any:
     except json.JSONDecodeError as error:
         raise BadRecord(f"this is not JSON: {error.msg} at character {error.pos + 1}") from None
     except RecursionError:
-        raise BadRecord("records stand too deep inside each other") from None
+        raise BadRecord("records are nested too deeply") from None
 
 
 def _object(record: Any) -> dict[str, Any]:

@@ -366,8 +366,8 @@ class Table:
         if self.key is None or self._keys is None or to.key not in ("", self.names[self.key]):
             raise OptionError(
                 f"join= says that {self.names[at]!r} refers to rows of its own table, whose key is "
-                + ("not said" if self.key is None else repr(self.names[self.key])),
-                hint="key= says the column that identifies the rows",
+                + ("not specified" if self.key is None else repr(self.names[self.key])),
+                hint="key= names the column that identifies the rows",
             )
         return self._keys
 
@@ -386,8 +386,8 @@ class Table:
             lost += len(missing_keys)
         if lost:
             more = f" and {lost - _NAMED} more" if lost > _NAMED else ""
-            without = "" if self.key is not None else "; its rows have no keys (key= says the column that identifies them)"
-            self.reading.warn(f"other sources refer to rows of {source!r} that it has not: {named}{more}{without}")
+            without = "" if self.key is not None else "; its rows have no keys (key= names the column that identifies them)"
+            self.reading.warn(f"other sources refer to rows of {source!r} that are missing: {named}{more}{without}")
 
     def _find(self, name: str | None, option: str) -> int | None:
         if name is None:
@@ -514,7 +514,7 @@ class Table:
                 continue
             first = firsts[at]
             if first != number:
-                self.reading.bad(f"the key {key!r} stands in row {first} already", row=number, field=self.options.key)
+                self.reading.bad(f"the key {key!r} is already in row {first}", row=number, field=self.options.key)
                 continue
             name = key if names is None else self._row_name(names[at], number, key)
             idents.append(self._keys.settled(possible_ids[at], number))

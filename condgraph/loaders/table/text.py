@@ -898,7 +898,7 @@ class TextTable:
                     yield number, row
                 if report is not None:
                     if blanks and not self.comment:
-                        report.warn(numbered(blanks, "blank line between rows is no row", "blank lines between rows are no rows"))
+                        report.warn(numbered(blanks, "blank line between rows is ignored", "blank lines between rows are ignored"))
                     too_short.warn(f"fewer than the {width} fields of the header, and the last are missing", report)
                     too_long.warn(f"blank fields after the {width} of the header, which are left out", report)
                     if isinstance(reader, MarkdownRows) and reader.left:
@@ -990,8 +990,8 @@ def warn_of_totals(names: Sequence[str], last: Chunk, reading: Reading) -> None:
         label = next((place for place, cell in enumerate(cells) if is_total(cell)), None)
         if label is not None and any(any(map(str.isdigit, cell)) for cell in cells):
             reading.warn(
-                f"the row looks like a total of those above ({collapse(cells[label])!r}), and is loaded as one of them, so that "
-                "sums count it too; take it out of the source, or leave it out where you ask",
+                f"the row looks like a total of those above ({collapse(cells[label])!r}), and is loaded as a row, so that "
+                "sums count it too; remove it from the source, or exclude it from queries",
                 row=last.numbers[first + at],
                 field=names[label],
             )
@@ -1007,7 +1007,7 @@ def warn_of_headers(headers: Sequence[str], chunk: Chunk, reading: Reading) -> N
             rows = np.flatnonzero(column.lengths == len(header.encode(errors="replace"))).tolist()
         rows = [at for at, cell in zip(rows, map(column.__getitem__, rows), strict=True) if cell == header]
     for at in rows:
-        reading.warn("the row repeats the header, and is loaded as any other; take it out of the source", row=chunk.numbers[at])
+        reading.warn("the row repeats the header, and is loaded like any other; remove it from the source", row=chunk.numbers[at])
 
 
 def _last(column: Sequence[str], first: int) -> list[str]:

@@ -441,7 +441,7 @@ def _refuse(text: str, *, federated: bool) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise errors.ParseError("half a surrogate pair is no text", span=(error.start, error.start + 1)) from None
+        raise errors.ParseError("an unpaired surrogate is not text", span=(error.start, error.start + 1)) from None
     about = survey(text)
     if about.form == "update":
         raise errors.ReadOnlyError("the text is an update; a graph is changed by loading")
