@@ -122,7 +122,7 @@ def doubts(
     elif kind is None and english(question) and isinstance(getattr(answer, "plan", None), Count) and not _COUNTS.search(question):
         result.append("the program counts, and the question does not ask for a number")
     if counts_nothing(answer):
-        result.append("the program counts what follows from nothing, which a name or a condition in it may be the reason for")
+        result.append("the program counts an empty set, perhaps because of a name or a condition in it")
     named = [item for item in mentions if item.names and item.end > item.start and (item.exact or len(item.names) == 1)]
     # Words with a capital are names. Lower-case words may be names by chance.
     named = [item for item in named if any(letter.isupper() or letter.isdigit() for letter in item.text)]

@@ -206,7 +206,7 @@ class InParts:
         result += filter(None, [misfit(self.question, self.done[-1].answer)])
         used = {number for text in self.texts for number in _refers(text)}
         result += [
-            f"nothing of the answer rests on part {number}, {text!r}"
+            f"the answer does not depend on part {number}, {text!r}"
             for number, text in enumerate(self.texts[:-1], start=1)
             if number not in used
         ]

@@ -395,7 +395,7 @@ class Asking:
             if item.others:
                 others = " or ".join(repr(one.name) for one in item.others[:3])
                 self.warnings.append(f"{item}; it may be {others}")
-        self.warnings += [f"{text!r} refers to nothing in the turns before" for text in lost]
+        self.warnings += [f"{text!r} refers to nothing in earlier turns" for text in lost]
         result = sorted([*found, *referred(references)], key=lambda item: item.start)
         if not any(item.names for item in result):
             last = next((turn.excerpt for turn in reversed(before) if turn.excerpt is not None), None)
@@ -430,7 +430,7 @@ class Asking:
         grammar = self.grammar
         if grammar is None:
             if self.options.aware:
-                self.warnings.append("aware= has no effect: the model is held to no grammar, since its server takes none that fits")
+                self.warnings.append("aware= has no effect: no grammar restricts the model, since its server takes none that fits")
             return []
         if not grammar.aware:
             self.warnings += grammar.warnings if self.options.aware else ()
@@ -855,21 +855,21 @@ class Asking:
                 result = self._chat([{"role": "user", "content": prompt}], spoken.hear, options)
                 reply = result[0].text.strip() if result and result[0].finish == "stop" else ""
             except (errors.ModelError, errors.BudgetError) as error:
-                self.warnings.append(f"the answer is said plainly: {error}")
+                self.warnings.append(f"the answer is given as plain values: {error}")
                 return text, statements
             except errors.DeadlineError:
                 if self.bounds is not None:
                     self.bounds.check()  # the deadline of the call itself is an error
                 about.append("not finished")
-                self.warnings.append("the answer is said plainly: the time was over while the model was writing")
+                self.warnings.append("the answer is given as plain values: the time was over while the model was writing")
                 return text, statements
             if reply:
                 spoken.end()
             self.shown.append(facts)
             result_text, wrong = holding(reply, self.question, answer, statements, self.known)
             about.append("; ".join(wrong) or "it holds")
-        extent = "not taken" if not result_text else "taken in part"
-        self.warnings += [f"what the model said of the answer is {extent}: {reason}" for reason in wrong]
+        extent = "not used" if not result_text else "used in part"
+        self.warnings += [f"the model's sentence about the answer is {extent}: {reason}" for reason in wrong]
         return result_text or text, statements
 
 

@@ -188,7 +188,7 @@ def _report(outcome: Asked, form: arguments.TextOrJson) -> Exit:
 #: Messages for answers that are not certain.
 _STATUSES: Final = {
     "doubtful": "doubtful: the answer may be to another question, as the first line says",
-    "empty": "empty: the program of the model gives nothing, which is not to say that there is nothing",
+    "empty": "empty: the program of the model returns nothing, which does not prove that there is nothing",
     "ambiguous": "ambiguous: a name has several meanings with different answers, see --choose",
 }
 

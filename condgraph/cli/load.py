@@ -173,7 +173,7 @@ def guess(
 
         output = Path(place) / FILE if output is None and Path(place).is_dir() else arguments.file_of(output)
         if output is not None and output.exists() and not replace:
-            raise LoadError("this file already exists", file=str(output), hint="--replace writes over it")
+            raise LoadError("this file already exists", file=str(output), hint="--replace overwrites it")
         text = guessed(place, **options)
         if output is None:
             typer.echo(text, nl=False)

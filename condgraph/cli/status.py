@@ -336,7 +336,7 @@ def _write(folder: Path, files: dict[str, bytes], *, force: bool) -> None:
     # Write all files or none: changes that a person has made must not be overwritten without asking.
     existing = next((name for name in files if (folder / name).exists()), None)
     if existing is not None and not force:
-        raise OptionError(f"{folder / existing} already exists", hint="--force writes over it, --output names another folder")
+        raise OptionError(f"{folder / existing} already exists", hint="--force overwrites it, --output names another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
@@ -394,6 +394,6 @@ def map_database(
             with output.open("w" if force else "x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         except FileExistsError:
-            raise OptionError(f"{output} already exists", hint="--force writes over it, --mapping reads it first") from None
+            raise OptionError(f"{output} already exists", hint="--force overwrites it, --mapping reads it first") from None
         except OSError as error:
             raise OptionError(f"{output} cannot be written: {error.strerror}") from None

@@ -205,10 +205,10 @@ def _unreachable(place: str, error: Exception) -> StoreError:
     if tls is None or "+s" not in scheme:
         return StoreError(f"no server answers at {place}", hint="is it running, and is the address right?")
     if isinstance(tls, ssl.SSLCertVerificationError):
-        hint = f"{scheme.partition('+')[0]}+ssc{mark}{host} takes one that nobody vouches for"
+        hint = f"{scheme.partition('+')[0]}+ssc{mark}{host} accepts an untrusted one"
         return StoreError(f"the certificate of {place} is not accepted: {tls.verify_message}", hint=hint)
     plain = f"{scheme.partition('+')[0]}{mark}{host}"
-    return StoreError(f"the server at {place} speaks no TLS, which +s in its address asks for", hint=f"{plain} asks without")
+    return StoreError(f"the server at {place} does not use TLS, which +s in its address requires", hint=f"{plain} asks without")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -362,7 +362,7 @@ class LiveBackend:
 
         end = time.monotonic() + timeout
         if query.graph is not None or query.dataset:
-            raise ProtocolError(501, "whole graphs are not given live: serve a replica (without --live)")
+            raise ProtocolError(501, "whole graphs are not available live: serve a replica (without --live)")
         if any(set(graphs or ()) - {self.base} for graphs in (query.default_graphs, query.named_graphs)):
             raise ProtocolError(404, f"there is one graph, {self.base}")
         empty = replace(query, prefixes=self.predeclared, default_graphs=None, named_graphs=None)
@@ -382,7 +382,7 @@ class LiveBackend:
         except (UnsupportedError, PlanError) as error:
             raise ProtocolError(501, str(error)) from None
         if query.limit is None and not isinstance(results, bool) and results.more:
-            raise ProtocolError(501, f"more than {MOST:,} rows are not given live; LIMIT says how many are wanted")
+            raise ProtocolError(501, f"more than {MOST:,} rows are not returned live; set a LIMIT")
         result_query = replace(empty, text=as_query(results), prefixes=None)
         return await self._pool.query_async(result_query, timeout=max(0.001, end - time.monotonic()))
 

@@ -161,7 +161,7 @@ def _check(answer: Answered, evidence: Sequence[Evidence] | None, full: bool, gr
         values = numbered(cut, "more value of the answer is", "more values of the answer are")
         notes.append(f"{values} not shown; the evidence is that of all")
     if any(isinstance(node, alg.External) for node in own.trail.run.order):
-        notes.append("what a function from outside gave is taken as it was given")
+        notes.append("results of external functions are taken as they are")
     searched, changed = own.search(), list[str]()
     if (full or graph is not None) and own.looks:
         counter = answer.recounted if graph is None else partial(_elsewhere, answer, graph)

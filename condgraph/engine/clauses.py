@@ -67,20 +67,20 @@ def lost(node: Node, before: Sequence[int]) -> str | None:
         return None
     rows = f"{before[0]:,} row{'' if before[0] == 1 else 's'}"
     if isinstance(node, solutions.Filter):
-        return f"it is true of none of {rows}"
+        return f"none of {rows} satisfies it"
     if isinstance(node, solutions.SliceRows):
         if (node.start, node.number) == _NO_ROWS:
-            return "it leaves no row"
-        return f"{rows} {'is' if before[0] == 1 else 'are'} before it"
+            return "no row is left"
+        return f"there {'is' if before[0] == 1 else 'are'} only {rows}"
     if isinstance(node, solutions.Unwind):
         if not variable(node.variable):
-            return "it leaves no row"
+            return "no row is left"
         return "the list is empty or null" + ("" if before[0] == 1 else f" in all of {rows}")
     if isinstance(node, solutions.Join | solutions.SemiJoin):
         shared = [name for column in node.left.variables if column in node.right.variables and (name := variable(column))]
-        same = f" with the same {', '.join(shared)}" if shared else " that go together"
+        same = f" with the same {', '.join(shared)}" if shared else " that match"
         return f"{' and '.join(f'{size:,}' for size in before)} rows have none{same}"
-    return f"nothing is left of {rows}"
+    return f"none of {rows} remains"
 
 
 # -- patterns --------------------------------------------------------------------------------------

@@ -591,7 +591,7 @@ def notices(snapshot: Snapshot, evidence: Numbers, declared: Iterable[str], *, e
     statements, predicates = statements[chosen], predicates[chosen]
     result = []
     if len(statements) > _MAX_EXAMINED:
-        result.append(f"only {_MAX_EXAMINED:,} of {len(statements):,} statements were looked at for what contradicts them")
+        result.append(f"only {_MAX_EXAMINED:,} of {len(statements):,} statements were checked for contradictions")
         statements, predicates = statements[:_MAX_EXAMINED], predicates[:_MAX_EXAMINED]
     shown, count, remaining = list[str](), 0, _MAX_COUNTED
     for number, name in wanted.items():
@@ -622,7 +622,7 @@ def notices(snapshot: Snapshot, evidence: Numbers, declared: Iterable[str], *, e
         at_least = "" if remaining > 0 else "at least "
         shown.append(f"{at_least}{count - len(shown):,} more conflicts; graph.conflicts() lists all")
     elif remaining <= 0:
-        shown.append(f"only {_MAX_COUNTED:,} conflicts of these subjects were looked at; graph.conflicts() lists all")
+        shown.append(f"only {_MAX_COUNTED:,} conflicts of these subjects were examined; graph.conflicts() lists all")
     if decisions is not None and empty:
         words = numbered(decisions.left_out, "statement is", "statements are")
         shown.append(f"{words} not counted, as preferences decide against them; graph.conflicts() lists them")

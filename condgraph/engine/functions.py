@@ -129,7 +129,7 @@ def relation(arguments: Sequence[operands.Operand], options: operands.Options) -
     operator = options["operator"]
     for operand, side in zip(arguments, ("left", "right"), strict=True):
         if not len(operand):
-            operand.remarks.append(f"{operator}: there is nothing on the {side}, which compares with nothing")
+            operand.remarks.append(f"{operator}: the {side} side is empty, and matches nothing")
     if operator == "!=":
         return [not _any(arguments, "=")]
     return [_any(arguments, operator)]
@@ -161,7 +161,7 @@ def _note_case(left: Any, right: Any, operand: operands.Operand, what: str) -> b
         and operands.measure_of(right) is None
         and values.collapse(left_text) != values.collapse(right_text)
     ):
-        operand.remarks.append(f"{what}: {left_text!r} and {right_text!r} are the same but for case or white space")
+        operand.remarks.append(f"{what}: {left_text!r} and {right_text!r} are the same except for case or white space")
     return True
 
 
@@ -359,7 +359,7 @@ def _point(operand: operands.Operand) -> Point:
     value = operand.one("distance")
     point = value if isinstance(value, Point) else read_point(operand.texts[0])
     if point is None:
-        raise operands.Inapplicable(f"distance: {shortened(operand.texts[0], 60)!r} is no point")
+        raise operands.Inapplicable(f"distance: {shortened(operand.texts[0], 60)!r} is not a point")
     return point
 
 
@@ -368,7 +368,7 @@ def add(arguments: Sequence[operands.Operand], options: operands.Options) -> lis
     total, first = Fraction(0), values.Quantity(0)
     for place, operand in enumerate(arguments, 1):
         if not len(operand):
-            operand.remarks.append(f"add: operand {place} is nothing, and adds nothing")
+            operand.remarks.append(f"add: operand {place} is empty, and adds nothing")
         for measure in watched(_each(operand, "add")):
             _, converted, unit = operands.alike(first, measure, "add")
             total += values.exact(converted.number)

@@ -32,7 +32,9 @@ class Operand:
         """Return the only value; equal ones count once. Raise `Inapplicable` otherwise."""
         distinct = list(dict.fromkeys(watched(self.texts)))
         if len(distinct) != 1:
-            raise Inapplicable(f"{what} takes one value, not {len(distinct)}" if distinct else f"{what} of nothing is nothing")
+            raise Inapplicable(
+                f"{what} takes one value, not {len(distinct)}" if distinct else f"{what} needs a value, and there is none"
+            )
         return self.values[0]
 
     def measures(self, what: str) -> list[Measure]:

@@ -47,7 +47,7 @@ class ExplainedAnswer(Answer):
                 return super()._emptied(values)
         except DeadlineError:
             check()
-            return [f"what left the answer without values could not be found out within {self._explaining:.3g} s"]
+            return [f"the step that left no values was not found within {self._explaining:.3g} s"]
 
     def _sizes(self) -> Iterable[int]:
         return [step.size for step in self.trace]
@@ -145,7 +145,7 @@ def contradicted(answer: Answer, store: QueryStore, timeout: float | None) -> li
             return _contradictions(answer, store, store.declared)
     except DeadlineError:
         check()
-        return [f"what contradicts the statements of the answer could not be found out within {seconds:.3g} s"]
+        return [f"the search for contradicting statements did not end within {seconds:.3g} s"]
 
 
 def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) -> list[str]:
@@ -161,7 +161,7 @@ def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) 
     neighbourhood = store.witness(Objects(Scan(subjects, tuple(declared)))).snapshot
     result = notices(neighbourhood, same_in(neighbourhood, snapshot, statements), declared, empty=False)
     if len(owners) > MAX_SUBJECTS:
-        result.append(f"only {MAX_SUBJECTS:,} of {len(owners):,} subjects were looked at for what contradicts the answer")
+        result.append(f"only {MAX_SUBJECTS:,} of {len(owners):,} subjects were searched for contradicting statements")
     return result
 
 

@@ -39,7 +39,7 @@ def untimed(when: str) -> str:
     """Return the warning for a graph whose statements have no times."""
     return (
         f"no statement of the graph has a time, so that all of them count at {when}: times are the qualifiers 'start time', "
-        "'end time' and 'point in time', which times= of a load makes of columns or other qualifiers"
+        "'end time' and 'point in time', which times= of a load makes from columns or other qualifiers"
     )
 
 

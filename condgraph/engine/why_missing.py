@@ -52,7 +52,7 @@ def why_missing(
     except DeadlineError:
         check()
         search.complete = False
-        search.reason = search.reason or f"where {name!r} was lost is not known"
+        search.reason = search.reason or f"the step that lost {name!r} is unknown"
     node = search.node
     step_name = "" if node is None else step_of(node, steps)
     return WhyNot(
@@ -122,7 +122,7 @@ class _Expected:
             return False
         if isinstance(node, alg.Minus):
             if self._size(alg.Intersect((node.left, want))):
-                self._lost(node, f"{self.text} is taken away by {words(node.right)}")
+                self._lost(node, f"{self.text} is excluded by {words(node.right)}")
                 return False
             return self._entities(node.left, want)
         if isinstance(node, alg.SubjectsOf):
@@ -276,7 +276,7 @@ class _Expected:
         own_values = self.lookup.texts(alg.Distinct(values), 5) if values is not None else []
         subject = "the time" if timed else tested(node) if has_test(node) else describe(node)
         description = f"{subject} is {', '.join(map(on_one_line, own_values))}" if own_values else f"{subject} is missing"
-        self._lost(node, f"of {self._shown(want)} {description}; the program asks for {words(node)}")
+        self._lost(node, f"for {self._shown(want)}, {description}; the program asks for {words(node)}")
         if reach == "object":
             # Another statement that satisfies it may lead there.
             is_bound = scan.of is not None and not isinstance(scan.of, alg.AllEntities)
@@ -327,7 +327,7 @@ class _Expected:
             return
         subject = f"the qualifier {node.key!r}" if isinstance(node, alg.Qualifiers) else words(scan)
         description = ", ".join(map(on_one_line, own_values)) or "no value"
-        self._lost(node, f"{subject} of {either(starts) or 'every entity'} has {description}, and not {self.text}")
+        self._lost(node, f"{subject} of {either(starts) or 'every entity'} has {description}, not {self.text}")
         key = node.key if isinstance(node, alg.Qualifiers) and node.key else (scan.predicates or ("?",))[0]
         self.missing += [MissingStatement(name, key, self.name) for name in starts]
         # If other entities have the value, the preceding entities may be wrong.
@@ -336,7 +336,7 @@ class _Expected:
             holders: Entities = alg.Reached(replace(alg.Where(replace(unrestricted, reach="subject"), test)))
             holder_names = self._names(holders, 4)
             if holder_names:
-                self.reason += f"; {either(holder_names)} has it"
+                self.reason += f"; {either(holder_names)} has this value"
                 if scan.of is not None:
                     self._upstream(scan.of, holders)
 

@@ -271,7 +271,7 @@ class _Search:
     def result(self) -> WhyNot | None:
         node = self.failing
         if node is None:
-            return None if self.complete else WhyNot("", "", "what left nothing is not known", complete=False)
+            return None if self.complete else WhyNot("", "", "the step that left nothing is unknown", complete=False)
         step, reason = step_of(node, self.steps, self.program), self.reason or f"{describe(node)} gave nothing"
         return WhyNot(
             step,
@@ -518,14 +518,14 @@ def _reason(node: Node, program: Program) -> str:
     if isinstance(node, alg.Intersect):
         return "nothing is in all of: " + "; ".join(f"{words(part)} ({program.size(part) or 0:,})" for part in _flat(node))
     if isinstance(node, alg.Minus):
-        return f"all {program.size(node.left) or 0:,} are taken away by {words(node.right)}"
+        return f"all {program.size(node.left) or 0:,} are excluded by {words(node.right)}"
     sizes = [size for input_ in program.needed(node) if (size := program.size(input_)) is not None]
     if isinstance(node, alg.During) and node.relation in ("may", "must") and sizes:
         truth = "true" if node.relation == "may" else "certain to be true"
         return f"no statement of {sizes[0]:,} is {truth} at {node.interval}"
     if (explanation := lost(node, sizes)) is not None:
         return explanation
-    return f"nothing is left of {' and '.join(f'{size:,}' for size in sizes)}" if sizes else "there is nothing of the kind"
+    return f"none of {' and '.join(f'{size:,}' for size in sizes)} remains" if sizes else "the graph has no such item"
 
 
 def _flat(node: alg.Intersect) -> Iterator[Entities]:
@@ -550,9 +550,9 @@ def _scan_reason(scan: Scan, program: Program) -> str:
         if not known:
             return f"the graph has no {either(unknown)}"
     if scan.predicates == ():
-        return "its predicate means nothing here"
+        return "its predicate matches nothing"
     if scan.predicates is None:
-        return "there are no statements of the kind"
+        return "there are no such statements"
     if scan.of is None or isinstance(scan.of, alg.AllEntities):
         return f"nothing has {either(scan.predicates)} {_DIRECTION_TEXTS[_direction_of(scan)]}"
     if (size := program.size(scan.of) or 0) > MAX_ENTITIES:
@@ -1037,7 +1037,7 @@ def _without_condition(node: Any, program: Program) -> Iterator[Candidate]:
     elif isinstance(node, alg.Having):
         yield "condition", f"without {words(node)}", node, node.table
     elif isinstance(node, alg.Minus):
-        yield "condition", f"without taking away {words(node.right)}", node, node.left
+        yield "condition", f"without excluding {words(node.right)}", node, node.left
     elif node.facets.filters and len(inner := carried(node)) == 1 and not isinstance(node, alg.Distinct | alg.Names):
         sort = next((one for one in (Entities, Facts, Values) if isinstance(node, one)), None)
         if sort is not None and isinstance(inner[0], sort):

@@ -264,7 +264,7 @@ def logic(
     if model is None and not predict and (epsilon is not None or cap is not None):
         warnings.append("epsilon= and cap= need a link prediction model, and do nothing without one")
     if not bounded(tree):
-        warnings.append("the query says only what its answers are not: they are the first of almost all nodes")
+        warnings.append("the query only excludes answers: these are the first of almost all nodes")
     if model is None and not predict and not isinstance(graph._store_of(None), SnapshotStore):
         try:
             return _stored(graph, parsed_query, tree, k, period, warnings).keep_to(timeout)

@@ -292,4 +292,4 @@ def read_as(
 
 
 #: The difference between a name and its reading, in words.
-DIFFERS: Final = "the same but for case, spacing, plural or tense"
+DIFFERS: Final = "the same except for case, spacing, plural or tense"

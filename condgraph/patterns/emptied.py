@@ -45,7 +45,7 @@ def emptied(pattern: Pattern, options: MatchOptions, ask: Asked) -> list[str]:
     # A stable order: by distance, then in the order tried.
     lines = [line for _, line in sorted(explained, key=lambda explanation: explanation[0])]
     if not lines and not late:
-        lines.append("nor is there one with any one option loosened, or any one edge left out")
+        lines.append("loosening any one option, or leaving out any one edge, finds none either")
     return lines
 
 

@@ -59,7 +59,7 @@ def _compare(tests: Tests, test: alg.Compare, table: str) -> exp.Expr:
             [_is(kind, Kind.QUANTITY), unit, exactly(test.operator, number_column, tie, constant, literal(tie_break(value.number)))]
         )
     if not isinstance(value, str):
-        raise PlanError("nothing compares with a value that is not known")
+        raise PlanError("an unknown value cannot be compared")
     text = compared(test.operator, column("text", table), literal(value))
     return both([one_of(kind, [int(Kind.TEXT), int(Kind.ENTITY)]), text])
 

@@ -155,7 +155,7 @@ def test_an_entity_is_referred_to_by_its_id() -> None:
 def test_nothing_to_refer_to_is_stated(plays: Graph) -> None:
     chat = plays.chat(Scripted("NONE", BORN), via="kopl")
     chat.ask("What is the meaning of life?")
-    assert "'her' refers to nothing in the turns before" in chat.ask("And her age?").warnings
+    assert "'her' refers to nothing in earlier turns" in chat.ask("And her age?").warnings
 
 
 def test_turns_within_the_budget(plays: Graph) -> None:

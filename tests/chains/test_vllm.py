@@ -23,7 +23,7 @@ from tests.support.vllm_server import serving
 pytestmark = pytest.mark.service
 FILMS = condgraph_of()
 #: What may be said of a program whose names are there.
-REFUSED = ("declined", "does not answer", "no value of this column is like it")
+REFUSED = ("declined", "does not answer", "no value of this column is similar to it")
 
 
 @pytest.mark.parametrize("version", [(0, 14), (0, 11)])

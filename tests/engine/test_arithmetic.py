@@ -70,11 +70,11 @@ def test_times_are_read_by_their_years_with_a_remark() -> None:
 def test_nothing_is_said_where_something_is_calculated_with_it() -> None:
     nothing = operand()
     assert run("add", operand(Quantity(3, "$")), nothing) == "3 $"
-    assert nothing.remarks == ["add: operand 2 is nothing, and adds nothing"]
+    assert nothing.remarks == ["add: operand 2 is empty, and adds nothing"]
     for operator, holds in ((">", False), ("=", False), ("!=", True)):
         nothing = operand()
         assert relation([operand(Quantity(3)), nothing], {"operator": operator}) == [holds]
-        assert nothing.remarks == [f"{operator}: there is nothing on the right, which compares with nothing"]
+        assert nothing.remarks == [f"{operator}: the right side is empty, and matches nothing"]
 
 
 def test_units_are_not_lost() -> None:
@@ -190,7 +190,7 @@ def test_places_among_values_that_do_not_compare_are_said() -> None:
 
     best = ask("nth_highest(set='output_of_query1', n=1)")
     assert best.texts == ask("max(set='output_of_query1')").texts == ["10"]
-    assert best.warnings == ["largest: 2 values are no quantity and do not compete"]
+    assert best.warnings == ["largest: 2 values are not of type quantity and do not compete"]
     second = ask("nth_highest(set='output_of_query1', n=2)")
     assert any(one.startswith("nth_highest: the values are of 3 types or units") for one in second.warnings)
     last = ask("sort(set='output_of_query1')", "last(set='output_of_query2')")

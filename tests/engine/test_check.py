@@ -366,7 +366,7 @@ def test_what_a_function_from_outside_gave_is_taken_as_given() -> None:
     found = answer.check()
     assert found
     assert len(calls) == 1
-    assert found.notes == ("what a function from outside gave is taken as it was given",)
+    assert found.notes == ("results of external functions are taken as they are",)
 
 
 def test_patterns() -> None:

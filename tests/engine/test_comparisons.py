@@ -183,7 +183,7 @@ def test_sets(left: list[Any], right: list[Any], same: bool, within: bool) -> No
 def test_case_is_reported() -> None:
     ours = operand("Ann")
     assert equal([ours, operand("ann")], {}) == [True]
-    assert "=: 'Ann' and 'ann' are the same but for case or white space" in ours.remarks
+    assert "=: 'Ann' and 'ann' are the same except for case or white space" in ours.remarks
     plain = operand("Ann")
     assert equal([plain, operand("Ann")], {}) == [True]
     assert plain.remarks == []

@@ -362,6 +362,6 @@ def test_the_limit_of_counted_conflicts_is_of_all_predicates_together(monkeypatc
     graph.add([Statement("Nepal", name, Quantity(number)) for name in ("area", "height") for number in range(4)])
     graph.declare(["area", "height"])
     warnings = graph.cypher("MATCH (n {name: 'Nepal'}) RETURN n.area, n.height").warnings
-    assert "only 4 conflicts of these subjects were looked at; graph.conflicts() lists all" in warnings
+    assert "only 4 conflicts of these subjects were examined; graph.conflicts() lists all" in warnings
     counted = sum("the answer rests on" in warning for warning in warnings)
     assert counted == 3, warnings

@@ -67,13 +67,13 @@ def test_by_hand(values: list[Any], texts: list[str]) -> None:
 def test_fewer_than_two_numbers_have_none(values: list[Any], warnings: list[str]) -> None:
     answer = graph_of(*values).query(DEVIATION)
     assert answer.texts == []
-    assert answer.warnings[: len(warnings) + 1] == [*warnings, "the standard deviation of fewer than two numbers is nothing"]
+    assert answer.warnings[: len(warnings) + 1] == [*warnings, "the standard deviation of fewer than two numbers is undefined"]
 
 
 def test_no_values_have_none() -> None:
     run = Run(graph_of(Quantity(1)).current)
     run.execute(alg.Deviation(alg.Constants(())))
-    assert run.warnings == ["the standard deviation of fewer than two numbers is nothing"]
+    assert run.warnings == ["the standard deviation of fewer than two numbers is undefined"]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -75,15 +75,15 @@ def test_names_and_ids_find_the_same_rows(shop: tuple[Graph, Any]) -> None:
 def test_what_nothing_is_called_is_said_with_the_nearest(shop: tuple[Graph, Any]) -> None:
     graph, _ = shop
     assert asked(graph, "where customerID = 'ALFKX' show orderID") == (
-        [], ["customerID: nothing has 'ALFKX' for its name or key; nearest: 'ALFKI', 'Alfred'"],
+        [], ["customerID: nothing has the name or key 'ALFKX'; nearest: 'ALFKI', 'Alfred'"],
     )  # fmt: skip
     # Also where a count shows nothing of it, and behind another test.
     assert asked(graph, "where amount > 1 and (customerID = 'Alfreds' or amount > 1000) show count()") == (
-        [("0",)], ["customerID: nothing has 'Alfreds' for its name or key; nearest: 'Alfred', 'ALFKI'"],
+        [("0",)], ["customerID: nothing has the name or key 'Alfreds'; nearest: 'Alfred', 'ALFKI'"],
     )  # fmt: skip
-    assert asked(graph, "where handler = 99 show orderID") == ([], ["handler: nothing has '99' for its name or key"])
+    assert asked(graph, "where handler = 99 show orderID") == ([], ["handler: nothing has the name or key '99'"])
     assert asked(graph, "group by handler show count() having handler = 'Kin'")[1] == [
-        "handler: nothing has 'Kin' for its name or key; nearest: 'Kim'"
+        "handler: nothing has the name or key 'Kin'; nearest: 'Kim'"
     ]
     # One of several that is there is enough, and what is not there may be ruled out.
     assert asked(graph, "where customerID in ('ALFKI', 'ALFKX') show orderID")[1] == []
@@ -92,7 +92,7 @@ def test_what_nothing_is_called_is_said_with_the_nearest(shop: tuple[Graph, Any]
 
 def test_a_name_that_is_the_key_of_another_is_said(shop: tuple[Graph, Any]) -> None:
     graph, _ = shop
-    said = ["handler: '2' is the name of 'employees/3' and the key of 'employees/2', and means both"]
+    said = ["handler: '2' is the name of 'employees/3' and the key of 'employees/2', and refers to both"]
     assert asked(graph, "where handler = '2' show orderID")[1] == said
     assert asked(graph, "where handler != '2' show orderID")[1] == said
     assert asked(graph, "group by handler show count() having handler in ('Bo', '2')")[1] == said

@@ -77,7 +77,7 @@ def test_by_hand(values: list[Any], texts: list[str]) -> None:
         ([Quantity(3, "metre"), Quantity(4, "metre"), "tall"], ["median: 1 of 3 values is not a number in metre and is left out"]),
         (["7 of 9"], ["median: the values are texts and are read by the numbers they begin with"]),
         ([Time.year(1999), Time.day(2001, 5, 7)], ["median: the values are times and are read by their years"]),
-        (["tall"], ["median: 1 of 1 values is not a number and is left out", "the median of no numbers is nothing"]),
+        (["tall"], ["median: 1 of 1 values is not a number and is left out", "the median of no numbers is undefined"]),
     ],
 )
 def test_it_warns_as_the_mean_does(values: list[Any], warnings: list[str]) -> None:
@@ -92,7 +92,7 @@ def test_it_warns_as_the_mean_does(values: list[Any], warnings: list[str]) -> No
 def test_nothing_of_nothing() -> None:
     run = Run(graph_of(Quantity(1)).current)
     run.execute(alg.Median(alg.Constants(())))
-    assert run.warnings == ["the median of no numbers is nothing"]
+    assert run.warnings == ["the median of no numbers is undefined"]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -145,7 +145,7 @@ def test_distances_are_those_of_the_formula(seed: int) -> None:
     [
         ("distance(output_of_query1, 'POINT(13.4 52.52)')", ["0 metre"], ""),
         ("distance(output_of_query1, 'Point(2.3522 48.8566)', unit='km')", ["877.153739 km"], ""),
-        ("distance(output_of_query1, 'Paris')", [], "distance: 'Paris' is no point"),
+        ("distance(output_of_query1, 'Paris')", [], "distance: 'Paris' is not a point"),
         ("distance(output_of_query1, 'POINT(1 2)', unit='kg')", [], "distance: metres are not converted into 'kg'"),
     ],
 )

@@ -169,7 +169,7 @@ def test_numbers_without_a_unit_do_not_compete_with_times() -> None:
     values = alg.Objects(alg.Scan(None, ("p",)))
     facts = [Statement(one, "p", thing) for one, thing in (("a", Time.year(1990)), ("b", Time.year(1991)), ("c", Quantity(5)))]
     answer = run(alg.Extreme(values, "largest"), *facts)
-    assert (answer.texts, answer.warnings) == (["1991"], ["largest: 1 value is no time and does not compete"])
+    assert (answer.texts, answer.warnings) == (["1991"], ["largest: 1 value is not of type time and does not compete"])
 
 
 def test_what_a_store_counts_is_not_counted_again_on_what_was_fetched() -> None:

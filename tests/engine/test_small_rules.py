@@ -36,7 +36,7 @@ def test_equal_texts_are_one_value() -> None:
     assert twice.measures("sum") == [Quantity(1)]
     with pytest.raises(Inapplicable, match=r"^abs takes one value, not 2$"):
         Operand([1, 2], ["1", "2"], []).one("abs")
-    with pytest.raises(Inapplicable, match=r"^abs of nothing is nothing$"):
+    with pytest.raises(Inapplicable, match=r"^abs needs a value, and there is none$"):
         Operand([], [], []).one("abs")
 
 

@@ -372,10 +372,10 @@ def test_a_schema_of_an_earlier_version_does_not_say_what_has_several_values(par
 
 #: Queries without rows, and the clause or condition that the warning names.
 EMPTY = [
-    ("MATCH (p:person) WHERE p.born > 1990 RETURN p", "MATCH gave nothing, WHERE p.born > 1990; it is true of none of 3 rows"),
+    ("MATCH (p:person) WHERE p.born > 1990 RETURN p", "MATCH gave nothing, WHERE p.born > 1990; none of 3 rows satisfies it"),
     ("MATCH (p {name: 'Nemo'}) RETURN p", "MATCH gave nothing, the name 'Nemo'; nothing is called 'Nemo'"),
-    ("MATCH (f:film) RETURN f.title SKIP 3 LIMIT 2", "RETURN gave nothing, SKIP 3 LIMIT 2; 3 rows are before it"),
-    ("MATCH (f:film) WITH f LIMIT 0 RETURN f", "WITH gave nothing, LIMIT 0; it leaves no row"),
+    ("MATCH (f:film) RETURN f.title SKIP 3 LIMIT 2", "RETURN gave nothing, SKIP 3 LIMIT 2; there are only 3 rows"),
+    ("MATCH (f:film) WITH f LIMIT 0 RETURN f", "WITH gave nothing, LIMIT 0; no row is left"),
     (
         "UNWIND [x IN [1, 2] WHERE x > 2] AS n RETURN n",
         "UNWIND gave nothing, UNWIND [x IN [1, 2] WHERE x > 2] AS n; the list is empty or null",
@@ -388,9 +388,9 @@ EMPTY = [
     ("MATCH (a:city)-[:road*5..6]->(b) RETURN b", "MATCH gave nothing, the path (a)-[:road*5..6]->(b); no path matches it"),
     (
         "MATCH (p:person) WITH p WHERE NOT (p)--() AND p.height IS NOT NULL RETURN p",
-        "WITH gave nothing, WHERE NOT { ... }; it is true of none of 3 rows",
+        "WITH gave nothing, WHERE NOT { ... }; none of 3 rows satisfies it",
     ),
-    ("MATCH (n:nope) RETURN n", "MATCH gave nothing, a label or relationship type that the graph does not have; it leaves no row"),
+    ("MATCH (n:nope) RETURN n", "MATCH gave nothing, a label or relationship type that the graph does not have; no row is left"),
 ]
 
 

@@ -16,7 +16,7 @@ from tests.frontends.test_llm_query import program
 
 #: Countries as people write them: row d has two spaces, rows f and g differ by an accent.
 MIXED = "name,land\na,US\nb,us\nc,Us\nd,New  York\ne,new york\nf,café\ng,cafe\nh,Österreich\ni,\nj,Mar 2003\n"
-TOLD = "(the same but for case, accents or white space)"
+TOLD = "(the same except for case, accents or white space)"
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_functions_report_where_only_case_makes_texts_the_same(lands: Graph) -> 
     ):
         answer = lands.query(program(rows, mine, test))
         assert answer.texts == [expected], test
-        assert any("the same but for case" in warning for warning in answer.warnings) == reported, test
+        assert any("the same except for case" in warning for warning in answer.warnings) == reported, test
 
 
 def test_values_that_read_the_same_are_not_near(tmp_path: Path) -> None:

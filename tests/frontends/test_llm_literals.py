@@ -98,7 +98,7 @@ def test_units_that_do_not_compare_are_an_error_that_names_both(cities: Graph, l
     assert "'$'" in str(error.value)
     everything = names(cities, "budget", f"!='{literal}'")
     assert everything.texts == ["a", "b", "c", "d"]
-    assert any("everything is unlike it" in warning for warning in everything.warnings)
+    assert any("all values differ from it" in warning for warning in everything.warnings)
 
 
 @pytest.mark.parametrize(

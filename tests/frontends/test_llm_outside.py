@@ -63,8 +63,8 @@ def test_a_hook_gets_the_whole_call(people: Graph, engine: Any) -> None:
 
     answer = people.query(PROGRAM, llm_function=hook, question="Who of the reds is the oldest?", engine=engine)
     assert answer.texts == ["people row 1"]
-    warning = next(warning for warning in answer.warnings if "no native function" in warning)
-    assert "was shown Ann, Cid; 5 years, and 2 rows with all columns" in warning
+    warning = next(warning for warning in answer.warnings if "not a native function" in warning)
+    assert "given Ann, Cid; 5 years, and 2 rows with all columns" in warning
     assert {str(one).partition("  [")[0] for one in answer.evidence} >= {
         "people row 1 | points | 10",
         "people row 3 | team | Red",

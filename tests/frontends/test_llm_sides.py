@@ -24,7 +24,7 @@ def graph() -> Graph:
 def test_a_tail_in_other_letters_is_the_entity(graph: Graph) -> None:
     found = graph.query(program(get(R="works at", T="acme")))
     assert found.texts == ask(graph, get(R="works at", T="Acme")) == ["Ann", "Bob"]
-    assert found.warnings == ["value of 'works at' 'acme' is read as 'Acme' (the same but for case, accents or white space)"]
+    assert found.warnings == ["value of 'works at' 'acme' is read as 'Acme' (the same except for case, accents or white space)"]
 
 
 def test_a_tail_that_nothing_is_like(graph: Graph) -> None:

@@ -234,13 +234,13 @@ def test_prose_is_left_out_with_a_notice() -> None:
         "Note: this is 'it', isn't it?\n```\nStep2: nothing to do\n"
     )
     assert texts(program.queries[0].expression) == ["relation=x"]
-    assert messages(program).count("a line that is no step and no query is left out") == 2
+    assert messages(program).count("a line that is neither a step nor a query is left out") == 2
     assert "step 2 has no query" in messages(program)
 
 
 def test_a_misspelt_query_line_is_noticed() -> None:
     program = parse("Query1: get_information(relation='x')\nQuerry2: count(set='output_of_query1')")
-    assert messages(program) == ["a line that is no step and no query is left out"]
+    assert messages(program) == ["a line that is neither a step nor a query is left out"]
 
 
 def test_a_query_over_several_lines() -> None:
@@ -329,7 +329,7 @@ def test_conditional_calls() -> None:
         ("if output_of_query2 > 5 then 'A'", "without 'else'"),
         ("output_of_query2 > 5 ? 'A'", "without its ':'"),
         ("1 < output_of_query2 < 5", "not expected"),
-        ("set1 > set2 ? output_of_query1 : output_of_query2", "set1 stands for nothing"),
+        ("set1 > set2 ? output_of_query1 : output_of_query2", "set1 has no meaning"),
         ("count(set='output_of_query2'", "never closed"),
         ("count(set='output_of_que", "never closed"),
         ("count(set='output_of_query1')\", \"count(set='output_of_query2')", "follows the end"),

@@ -247,7 +247,7 @@ def test_columns_are_those_of_the_rows(crowd: Graph, program: str, clause: str, 
         # The nearest are columns of these rows, and with on_unknown="empty" the same is a warning.
         assert "members" not in caught.value.candidates
         warned = crowd.query(program, table=clause, on_unknown="empty").warnings
-        assert any("it means nothing here" in warning for warning in warned)
+        assert any("; it matches nothing" in warning for warning in warned)
 
 
 @pytest.mark.parametrize(("program", "clause", "warnings"), column_names.UNSURE)

@@ -205,7 +205,7 @@ def test_what_a_data_package_may_say_of_its_files(tmp_path: Path) -> None:
     [
         ("[]", "a description of tables is a JSON object"),
         ('{"resources": [', "this is not JSON"),
-        ({"resources": [{"name": "a", "path": "none.csv"}]}, "'a' should be none.csv, which is not there"),
+        ({"resources": [{"name": "a", "path": "none.csv"}]}, "'a' should be none.csv, which does not exist"),
         ({"resources": []}, "the folder has no CSV"),
         ("[" * 100_000, "this is not JSON"),
     ],

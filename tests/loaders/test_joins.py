@@ -147,19 +147,19 @@ def test_the_same_in_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[joins\n", "no TOML"),
-        ("[tables.order]\nkey = 'id'\n", "'order', which is not there"),
+        ("[joins\n", "not TOML"),
+        ("[tables.order]\nkey = 'id'\n", "'order', which does not exist"),
         ("[tables.people]\nkey = 'ident'\n", "'ident', which 'people' does not have"),
         ("[tables.people]\nkeys = 'id'\n", "has no 'keys'"),
         ("[joins]\n'people.boss' = 'people.nam'\n", "'nam'"),
         ("[joins]\n'people.boss' = 5\n", "to a column, or to a list"),
-        ("[joins]\n'people.boss' = 'orders'\n", "which has none"),
+        ("[joins]\n'people.boss' = 'orders'\n", "a table without a key"),
         ("[joins]\n'people.boss' = 'orders.(order, line)'\n", "1 columns to 2"),
         ("[joins]\n'people.boss' = 'orders.order'\n", "repeat others"),
         ("[tables.people]\ntypes = { id = 'float' }\n", "column type 'float'"),
         ("[tables.people]\nrelation = true\n", "fewer than two"),
         ("guess = 'yes'\n", "true or false"),
-        ("joins = 1\n", "no section"),
+        ("joins = 1\n", "not a section"),
         ("\x00", "TOML"),
     ],
 )
@@ -575,7 +575,7 @@ def test_many_columns_are_asked_about_in_few_lines(tmp_path: Path) -> None:
     graph = condgraph.open("memory:")
     report = graph.load(place)
     assert [one.field for one in report.problems] == columns[:5]
-    assert "so it is with 4 further columns" in report.problems[-1].message
+    assert "the same holds for 4 further columns" in report.problems[-1].message
 
 
 def test_too_many_files_are_not_looked_through(tmp_path: Path) -> None:
@@ -583,7 +583,7 @@ def test_too_many_files_are_not_looked_through(tmp_path: Path) -> None:
     graph = condgraph.open("memory:")
     report = graph.load(place)
     assert len(report.sources) == 101
-    assert "101 tables are too much to look for references between them" in report.problems[0].message
+    assert "101 tables are too many to search for references" in report.problems[0].message
 
 
 @pytest.mark.parametrize(

@@ -108,10 +108,10 @@ def test_foreign_keys_that_lead_to_no_key_are_said(tmp_path: Path) -> None:
     assert said == {
         "one": "this uses person.team as a key, but 1 of its cells repeat others",
         "two": "this refers to the key of 'bare', a table without a key",
-        "three": "this refers to 'size' of 'person', a column that is not there",
+        "three": "this refers to 'size' of 'person', a missing column",
         "four": "this refers to 'place' with another number of columns than its key",
         "six": "'4.0' is not a key of 'person'; the cell is kept as text",
     }
     assert cells(graph, "show one, two, three, four, five, six", "note") == [("7", "1", "3", "x", "person/2", "4.0")]
-    with pytest.raises(OptionError, match=r"takes person\.team for a key"):
+    with pytest.raises(OptionError, match=r"uses person\.team as a key"):
         condgraph.open().load(path, join={"note.id": "person.team"})

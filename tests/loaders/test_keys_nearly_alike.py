@@ -17,7 +17,7 @@ SAID = "4 values differ from keys of 'stations' only in case or leading zeros, a
 
 
 def near(report: LoadReport) -> list[tuple[str | None, str]]:
-    return [(one.field, one.message) for one in report.problems if "would be" in one.message]
+    return [(one.field, one.message) for one in report.problems if "only in" in one.message]
 
 
 def written(folder: Path, stations: str = STATIONS, rides: str = RIDES) -> Path:

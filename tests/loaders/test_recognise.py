@@ -174,7 +174,7 @@ def test_nothing_fits_or_two_do(files: Any, monkeypatch: pytest.MonkeyPatch) -> 
         (b"Z\xc3\xbcrich, a town\nGen\xe8ve is one\n\xc3\xa9t\xc3\xa9\n", "byte 0xe8 in line 2 is not UTF-8"),
         (b"%PDF-1.7\n", "it looks like a PDF"),
         (b"\n<!DOCTYPE html><p>Sign in, please</p>\n", "it looks like a page of HTML"),
-        (b"\0\1\2", "no text: it has the byte 0x00 at 1"),
+        (b"\0\1\2", "not text: it has the byte 0x00 at 1"),
         (b"[1,\n 2, }", "as JSON, line 2 is wrong"),
         (b"[1, 2, 3]", "as JSON, it is not an object, a list of objects"),
         (b'name,note\na,"open\nb,x\n', "a quote in line 2 or below is not closed"),

@@ -123,7 +123,7 @@ def test_two_tables_on_a_sheet(tmp_path: Path) -> None:
         book.active.append(row)
     book.save(tmp_path / "book.xlsx")
     said = warnings_of(tmp_path / "book.xlsx")
-    assert any("blank rows divide the sheet: what stands from its row 8 on" in one for one in said)
+    assert any("blank rows divide the sheet: what follows from row 8 on" in one for one in said)
     book = openpyxl.Workbook()
     for row in (["k", "v"], ["x", 1], ["y", 2], []):
         book.active.append(row)

@@ -113,7 +113,7 @@ def test_clear_errors(neo4j_uri: str) -> None:
             condgraph.open(neo4j_uri, graph=graph, database="nowhere")
     for scheme in ("bolt+s", "bolt+ssc", "neo4j+s", "neo4j+ssc"):
         place = neo4j_uri.replace("bolt", scheme, 1)
-        with pytest.raises(StoreError, match=r"speaks no TLS.*bolt://|speaks no TLS.*neo4j://"):
+        with pytest.raises(StoreError, match=r"does not use TLS.*bolt://|does not use TLS.*neo4j://"):
             condgraph.open(place)
     with pytest.raises(CondgraphError, match="no kind of address"):
         condgraph.open("ftp://somewhere")

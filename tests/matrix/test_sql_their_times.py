@@ -235,7 +235,7 @@ def test_what_cannot_say_when_a_row_holds(tmp_path: Path) -> None:
 
     for times, message in (
         ("seen", "a.seen is VARCHAR in the database, and cannot say when a row holds"), ("[b, d]", "a.b is a reference"),
-        ("[x, ]", "a.x is DOUBLE"), ("[d, e)", "names the column 'e', which is not there"),
+        ("[x, ]", "a.x is DOUBLE"), ("[d, e)", "names the column 'e', which does not exist"),
         ("d, e", "does not say whether the end is included"),
     ):  # fmt: skip
         with pytest.raises((LoadError, OptionError), match=message):

@@ -93,7 +93,12 @@ _ASKED: list[tuple[str, str | None, list[str], str | None]] = [
     # What is infinite is no number.
     ("FindAll() FilterNum(ratio, 1, >) QueryName()", None, ["5"], _left_out("1 value (text)", "a quantity")),
     ("FindAll() FilterNum(ratio, 0.5, !=) QueryName()", None, ["5"], _left_out("1 value (text)", "a quantity")),
-    ("FindAll() FilterConcept(Pad) SelectAmong(ratio, largest)", None, ["5"], "ratio: 1 value is no quantity and does not compete"),
+    (
+        "FindAll() FilterConcept(Pad) SelectAmong(ratio, largest)",
+        None,
+        ["5"],
+        "ratio: 1 value is not of type quantity and does not compete",
+    ),
     # Names that are no texts.
     ("Find(5) QueryAttr(word)", None, ["3"], None),
     # Equal relationships are several.
@@ -176,4 +181,4 @@ def test_an_empty_answer_explains_itself_within_a_part_of_its_time(late: NativeG
         )
 
     monkeypatch.setattr(Connection, "rows", slow)
-    assert late.kopl(program).warnings == ["what left the answer without values could not be found out within 0.01 s"]
+    assert late.kopl(program).warnings == ["the step that left no values was not found within 0.01 s"]

@@ -443,7 +443,7 @@ def test_the_command_line_writes_and_takes_a_mapping(emptied_neo4j_uri: str, tmp
         assert tomllib.loads(file.read_text())["node"]["Posting"]["property"]["known"]["format"] == "%d.%m.%Y"
         again = run("map", uri, "-o", str(file))
         assert again.returncode != 0
-        assert "is there already" in again.stderr
+        assert "already exists" in again.stderr
         file.write_text(file.read_text().replace('concept = "Account"', 'concept = "account"'))
         query = ("query", "-d", uri, "FindAll() FilterConcept(account) Count()")
         assert run(*query, CONDGRAPH_MAPPING=str(file)).stdout.strip() == "20"

@@ -102,7 +102,7 @@ def test_multigraphs() -> None:
     pattern = Pattern.of([("a", "r", "b"), ("b", "r", "a"), ("a", "s", "b"), ("a", "r", "a"), ("a", "r", "b")])
     assert len(pattern.nodes) == 2
     assert len(pattern.edges) == 4
-    assert pattern.warnings == ("triple 5 stands there twice and counts once: a | r | b",)
+    assert pattern.warnings == ("triple 5 is repeated and counts once: a | r | b",)
     with pytest.raises(PlanError, match=f"more than {MAX_PARALLEL} edges"):
         Pattern.of([("a", f"r{i}", "b") for i in range(MAX_PARALLEL + 1)])
 

@@ -136,7 +136,7 @@ def differences(given: Case, here: Graph, there: Graph, *, warnings: bool = True
 
 
 _CRASH: Final = "no typed error"
-_UNFINISHED: Final = "what left the answer without values could not be found out within"
+_UNFINISHED: Final = "the step that left no values was not found within"
 
 
 def _unexplained(outcome: Outcome) -> Outcome:

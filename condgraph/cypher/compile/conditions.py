@@ -96,7 +96,7 @@ def _compare(compiler: Compiler, test: alg.Compare, cell: Cell, ref: str | None)
         pair = compiler.parameter(number), compiler.parameter(compiler.layout.number_order(value.number))
         return f"({exact_condition(test.operator, cell, *pair)} AND {unit})"
     if not isinstance(value, str):
-        raise PlanError("nothing compares with a value that is not known")
+        raise PlanError("an unknown value cannot be compared")
     key, layout = cell.key, compiler.layout
     if test.operator in ("=", "!="):
         present = f"{key} IS NOT NULL AND " if operator == "<>" else ""

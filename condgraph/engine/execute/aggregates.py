@@ -183,7 +183,7 @@ def extreme(run: Run, node: Extreme) -> Bag:
     bag = run.values(node.values)
     cells = bag.cells()
     if not len(cells):
-        run.warn("the largest or smallest of no values is nothing")
+        run.warn("the largest or smallest of no values is undefined")
         return bag
     largest = node.direction == "largest"
     mask = competing(run, cells, node.direction)
@@ -208,7 +208,7 @@ def mode(run: Run, node: Mode) -> Bag:
     texts = bag.texts()
     counts = Counter(watched(texts))
     if not counts:
-        run.warn("the most frequent of no values is nothing")
+        run.warn("the most frequent of no values is undefined")
         return bag
     wanted = max(counts.values()) if node.direction == "largest" else min(counts.values())
     return bag.take(np.array([counts[text] == wanted for text in watched(texts)]))
@@ -304,7 +304,7 @@ def deviation(run: Run, node: Deviation) -> Bag:
     """Return the sample standard deviation of all numbers; an empty bag, with a warning, for fewer than two."""
     numbers, unit = numbers_of(run, run.values(node.values), "stdev")
     if len(numbers) < 2:
-        run.warn("the standard deviation of fewer than two numbers is nothing")
+        run.warn("the standard deviation of fewer than two numbers is undefined")
         return _given_bag(run, [])
     return _given_bag(run, [Quantity(_bounded(sample_deviation(numbers), quotient), unit)])
 
@@ -312,7 +312,7 @@ def deviation(run: Run, node: Deviation) -> Bag:
 def _of_numbers(run: Run, node: Mean | Median, what: str, of: Callable[[list[Any]], Number]) -> Bag:
     numbers, unit = numbers_of(run, run.values(node.values), what)
     if not numbers:
-        run.warn(f"the {what} of no numbers is nothing")
+        run.warn(f"the {what} of no numbers is undefined")
         return _given_bag(run, [])
     return _given_bag(run, [Quantity(of(numbers), unit)])
 

@@ -121,7 +121,7 @@ def external(run: Run, node: External) -> Bag:
     shown = "; ".join(
         ", ".join(argument.texts[:_SHOWN]) + (", ..." if len(argument.texts) > _SHOWN else "") for argument in arguments
     )
-    warning = f"{node.name} is no native function: the configured function answered it and was shown {shown or 'nothing'}"
+    warning = f"{node.name} is not a native function: the configured function answered it, given {shown or 'nothing'}"
     call_arguments: tuple[Any, ...] = (node.name, [list(argument.texts) for argument in arguments], dict(node.options))
     if node.asked is not None:
         call = function_call(run, node, node.asked, arguments)

@@ -130,7 +130,7 @@ def holds(run: State, condition: Condition, cells: Cells) -> Any:
             return _quantity(run, condition.operator, value, cells)
         if isinstance(value, str):
             return _text(run, condition.operator, value, cells)
-        raise PlanError("nothing compares with a value that is not known")
+        raise PlanError("an unknown value cannot be compared")
     if isinstance(condition, Among):
         entities = run.entities(condition.entities)
         entity = cells["kind"] == Kind.ENTITY
@@ -268,7 +268,7 @@ def matches(run: State, condition: Compare, cells: Ordered, low: int, high: int,
         last = cells.right(cells.x, number, first, high)
     else:
         if not isinstance(value, str):
-            raise PlanError("nothing compares with a value that is not known")
+            raise PlanError("an unknown value cannot be compared")
         texts = run.snapshot.texts
         text_number = texts.find(value)
         if text_number < 0 and operator in ("=", "!="):

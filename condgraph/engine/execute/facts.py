@@ -172,7 +172,9 @@ def referents(run: Run, node: alg.Referents) -> Numbers:
         parts.append(named_runs(snapshot, texts))
         ignored += int(((cells["kind"] != Kind.ENTITY) & (cells["kind"] != Kind.TEXT)).sum())
     if ignored:
-        run.warn(numbered(ignored, "value is no entity, and no name of one", "values are no entities, and no names of any"))
+        run.warn(
+            numbered(ignored, "value is neither an entity nor the name of one", "values are neither entities nor names of entities")
+        )
     return union(parts, snapshot.entities)
 
 

@@ -116,7 +116,7 @@ class NamedEntities:
         for (test_id, text), least_ids in self._routes.items():
             if len(least_ids) > 1:
                 ids = f"the name of {shortened(least_ids['name'], 60)!r} and the key of {shortened(least_ids['key'], 60)!r}"
-                self._run.warn(f"{column(self._missed[test_id][0].of)}: {shortened(text, 60)!r} is {ids}, and means both")
+                self._run.warn(f"{column(self._missed[test_id][0].of)}: {shortened(text, 60)!r} is {ids}, and refers to both")
         for test, missed in self._missed.values():
             if missed is None or test.operator != "=":
                 continue
@@ -126,7 +126,7 @@ class NamedEntities:
             nearest_names = ", ".join([repr(shortened(name, 60)) for name in dict.fromkeys(similar)])
             nearest_names = f"; nearest: {nearest_names}" if nearest_names else ""
             wanted = " or ".join([repr(shortened(word, 60)) for word in names[:3]]) + (" or others" if len(names) > 3 else "")
-            self._run.warn(f"{column(test.of)}: nothing has {wanted} for its name or key{nearest_names}")
+            self._run.warn(f"{column(test.of)}: nothing has the name or key {wanted}{nearest_names}")
 
 
 def _integer_text(value: Any) -> str | None:
@@ -310,8 +310,8 @@ def _as_clock_times(run: Run, measure: Measure, column: Column) -> Column:
         others += cell is not None and clock is None
         cells.append(cell if clock is None or cell is None else Cell(cell.value, clock))
     if others:
-        values = numbered(others, "value is no duration", "values are no durations")
-        run.warn(f"{measure.name}: {values} in seconds, minutes, hours, days or weeks, and shown as it is")
+        values = numbered(others, "value is not a duration", "values are not durations")
+        run.warn(f"{measure.name}: {values} in seconds, minutes, hours, days or weeks, and shown unchanged")
     return Column.of(cells)
 
 
@@ -518,8 +518,8 @@ def limit(run: Run, node: Limit) -> Grid:
     if node.ties:
         end = tied_end
     elif tied_end > end:
-        more = numbered(tied_end - end, "more row is", "more rows are")
-        run.warn(f"limit {node.number}: {more} equal to the last one shown, in the requested order")
+        more = numbered(tied_end - end, "more row ties", "more rows tie")
+        run.warn(f"limit {node.number}: {more} with the last one shown")
     return grid.take(np.arange(min(node.offset, end), end), grid.tied[node.offset : end])
 
 
@@ -542,7 +542,7 @@ def _limit_per(run: Run, node: Limit, grid: Grid) -> Grid:
         chosen |= further
     elif further.any():
         groups = numbered(len(np.unique(group[further])), "group has", "groups have")
-        run.warn(f"limit {node.number}: {groups} more rows that are equal to the last one shown, in the requested order")
+        run.warn(f"limit {node.number}: {groups} more rows that tie with the last one shown")
     places = np.flatnonzero(chosen)
     ranks = equal.take(places)
     return grid.take(places, np.concatenate([np.zeros(min(len(ranks), 1), bool), ranks[1:] == ranks[:-1]]))

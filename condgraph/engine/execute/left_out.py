@@ -55,7 +55,7 @@ def no_such(what: str, count: int, total: int, wanted: str, unit: str = "") -> s
 def outnumbered(what: str, count: int, kind: Kind, unit: str) -> str:
     """Return the warning about values of another type or unit than the competing ones."""
     words = numbered(count, "value is", "values are"), "does" if count == 1 else "do"
-    return f"{what}: {words[0]} no {kind.name.lower()}{in_unit(unit)} and {words[1]} not compete"
+    return f"{what}: {words[0]} not of type {kind.name.lower()}{in_unit(unit)} and {words[1]} not compete"
 
 
 def most_frequent(sizes: Mapping[tuple[Kind, str], int]) -> tuple[Kind, str]:

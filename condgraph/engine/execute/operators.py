@@ -52,7 +52,7 @@ def nth(run: Run, node: Nth) -> Bag:
     """Return the value at an index, in the order of rows or by value; equal values count once in an order by value."""
     bag = run.values(node.values)
     if not len(bag):
-        run.warn("there is no first or last value of nothing")
+        run.warn("an empty set has no first or last value")
         return bag
     values = bag.values()
     groups: list[list[int]] = []
@@ -71,7 +71,7 @@ def nth(run: Run, node: Nth) -> Bag:
             else:
                 groups.append([position])
     if not -len(groups) <= node.place < len(groups):
-        run.warn(f"there is no value at place {node.place + 1}: there are {len(groups)}")
+        run.warn(f"there is no value at index {node.place + 1}: there are {len(groups)}")
         return bag.take(np.empty(0, np.int64))
     return bag.take(np.array(sorted(groups[node.place]), np.int64))
 
@@ -141,8 +141,8 @@ def times_of(run: Run, bag: Bag, what: str) -> tuple[Ints, Ints]:
     is_time = cells["kind"] == Kind.TIME
     ignored = len(cells) - int(is_time.sum())
     if ignored:
-        verb = "is not a time and decides" if ignored == 1 else "are not times and decide"
-        run.warn(f"{what}: {ignored} of {len(cells)} values {verb} nothing")
+        verb = "is not a time and is" if ignored == 1 else "are not times and are"
+        run.warn(f"{what}: {ignored} of {len(cells)} values {verb} ignored")
     start, end = cells["a"][is_time].astype(np.int64), cells["b"][is_time].astype(np.int64)
     order = in_order([start, end])
     order = order[changed(start[order], end[order])]

@@ -53,17 +53,17 @@ class Aggregate:
         name, warn = self.measure.name, self.run.warn
         if self.left:
             nouns = {f"{noun}{in_unit(unit)}" for noun, unit in self.units}
-            wanted = nouns.pop() if len(nouns) == 1 else "of the type and unit that most in their group have"
+            wanted = nouns.pop() if len(nouns) == 1 else "of the most common type and unit of their group"
             if self.left == 1:
                 single = wanted.replace("numbers", "a number", 1).replace("times", "a time", 1)
                 warn(f"{name}: 1 of {self.total} values is not {single}, and is left out")
             else:
                 warn(f"{name}: {self.left} of {self.total} values are not {wanted}, and are left out")
         if self.empty:
-            warn(f"{name}: {numbered(self.empty, f'{self.noun} has', f'{self.noun}s have')} nothing to work it out from")
+            warn(f"{name}: {numbered(self.empty, f'{self.noun} has', f'{self.noun}s have')} no values to compute it from")
         if self.tied:
-            more = f"{numbered(self.tied, 'group has', 'groups have')} more rows that are equal to the last one shown"
-            warn(f"{name}: {more}; they are cut by name")
+            more = f"{numbered(self.tied, 'group has', 'groups have')} more rows that tie with the last one shown"
+            warn(f"{name}: {more}; ties are cut by name")
 
     # -- measures of values as arrays --------------------------------------------------------------
 
@@ -346,4 +346,4 @@ def leaves_out(name: str, wins: Competing) -> str:
     noun = "a number" if wins.kind is Kind.QUANTITY else "a time"
     single = wins.others == 1
     what = f"{numbered(wins.others, 'cell is', 'cells are')} not {noun}{in_unit(wins.unit)}"
-    return f"order by {name}: {what}, and {'stands' if single else 'stand'} behind"
+    return f"order by {name}: {what}, and {'is' if single else 'are'} sorted last"

@@ -304,7 +304,7 @@ class Expressions:
             if name in self._local:
                 raise UnsupportedError(
                     "a query within a list expression", [f"a pattern or subquery about {name!r}, which the list binds"],
-                    hint="UNWIND the list, and put the pattern behind it",
+                    hint="UNWIND the list, and put the pattern after it",
                 )  # fmt: skip
         return list(self._rows.scope) if " *" in mentioned else [name for name in mentioned if name in self._rows.scope]
 

@@ -92,7 +92,7 @@ class _Parser(Tokens):
                 self.refuse("the query ends without RETURN", start, hint="end it with RETURN and what it returns")
             self.expected("a clause or RETURN")
         if isinstance(last, tree.Projection) and not last.final:
-            self.refuse("WITH needs a clause behind it", last.position, hint="end the query with RETURN")
+            self.refuse("WITH needs a clause after it", last.position, hint="end the query with RETURN")
         return tree.Single(tuple(clauses))
 
     def match(self, position: int) -> tree.Match:

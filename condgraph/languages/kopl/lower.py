@@ -189,7 +189,7 @@ class Lowering:
         error = UnknownNameError(kind, name, candidates=candidates, span=self.span(i), hint=hint)
         if not self.lenient:
             raise error
-        self.warnings.append(f"{error}; it means nothing here")
+        self.warnings.append(f"{error}; it matches nothing")
 
     def _unclosed(self, text: str) -> str | None:
         """Return a hint for a text that contains another call, because its own parenthesis is not closed.

@@ -77,7 +77,7 @@ def _text_form(program: str, knows: table.Knows | None) -> tuple[list[table.Step
     return steps, call_spans
 
 
-_NESTED: Final = "calls stand one behind the other, and none within another: Find(Nepal) QueryName()"
+_NESTED: Final = "calls follow one another, and are not nested: Find(Nepal) QueryName()"
 
 
 def parted(text: str) -> str | None:

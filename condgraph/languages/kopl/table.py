@@ -143,8 +143,8 @@ def signature(function: str, span: Span | None = None, hint: str | None = None) 
 _FOLDED: Final = {name.casefold() for name in FUNCTIONS}
 
 
-_BEGINS: Final = "a program begins with Find(name) or FindAll(), and every function takes what stands before it"
-_TWO: Final = "two sets stand before it: Find(...) ... Find(...) ... And()"
+_BEGINS: Final = "a program begins with Find(name) or FindAll(), and every function takes the result before it"
+_TWO: Final = "it takes the two sets before it: Find(...) ... Find(...) ... And()"
 
 
 def link(steps: list[Step], places: Sequence[CallSpan] = ()) -> list[Step]:

@@ -57,7 +57,7 @@ def checked_safe(tree: query_tree.Tree, *, bound: bool = False) -> None:
     """
     if not bound and not query_tree.bounded(tree):
         raise UnsafeQueryError(
-            "the query says only what its answers are not, so that almost every node of the graph is one",
+            "the query only excludes answers, so that almost every node of the graph is one",
             hint="add what they are, such as a type: country(?x); or ask for the first k with graph.logic(..., k=10)",
         )
 

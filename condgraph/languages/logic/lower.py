@@ -177,7 +177,7 @@ class _Lowering:
         error = UnknownNameError(kind, name, candidates=candidates, span=node.span, hint=hint)
         if not self.lenient:
             raise error
-        self.warnings.append(f"{error}; it means nothing here")
+        self.warnings.append(f"{error}; it matches nothing")
 
 
 _STEPS: Final = {

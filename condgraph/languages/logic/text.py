@@ -143,7 +143,7 @@ class _Parser:
 
     def _exists(self, depth: int) -> Formula:
         self.next()
-        variables = [self.variable("a variable is expected behind exists")]
+        variables = [self.variable("a variable is expected after exists")]
         while self.kind == "variable" or self.at("mark", ","):
             if self.at("mark", ","):
                 self.next()
@@ -151,7 +151,7 @@ class _Parser:
         if self.at("mark", ".") or self.at("mark", ":"):
             self.next()
         elif not self.at("mark", "(") and not self.at("operator", "exists"):
-            self.fail("'.' is expected behind the variables of exists")
+            self.fail("'.' is expected after the variables of exists")
         return Exists(tuple(variables), self.formula(depth + 1))
 
     def _atom(self) -> Formula:

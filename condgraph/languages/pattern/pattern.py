@@ -372,7 +372,7 @@ def _arrows(text: str, at: int, end: int) -> tuple[list[Triple], list[list[Span]
             if bare is not None:
                 span = _skip(text, at), bare.end()
                 raise ParseError("this arrow has no relation", span=span, hint="any relation is -[UNKNOWN relation 1]->")
-            raise ParseError("an arrow is expected behind this node", span=node_span, hint=_HINT)
+            raise ParseError("an arrow is expected after this node", span=node_span, hint=_HINT)
         parting = _PARTING.match(text, at, end)
         at = at if parting is None else parting.end()
     return triples, spans
@@ -502,7 +502,7 @@ class Pattern:
                 raise PlanError(f"a value is of something: {head!r} and {tail!r} are both values", span=part_spans[0])
             key = numbers[head], relation, numbers[tail]
             if key in edges:
-                warnings.append(f"triple {number + 1} stands there twice and counts once: {head} | {relation} | {tail}")
+                warnings.append(f"triple {number + 1} is repeated and counts once: {head} | {relation} | {tail}")
                 continue
             edges[key] = PatternEdge(*key, relation in names or not _unknown(relation, [])[0], part_spans[1])
             if len(edges) > MAX_EDGES:

@@ -433,7 +433,7 @@ class Columns:
         error = UnknownNameError(kind, name, candidates=near_names(name, tuple(known)), span=path.span, hint=hint)
         if self.on_unknown != "empty":
             raise error
-        self.warnings.append(f"{error}; it means nothing here")
+        self.warnings.append(f"{error}; it matches nothing")
 
     # -- tests -------------------------------------------------------------------------------------
 

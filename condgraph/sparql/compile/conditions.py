@@ -240,7 +240,7 @@ def _compare(compiler: Compiling, test: alg.Compare, v: str, objects: Objects, k
         return _quantity(compiler, test.operator, value, v, kinds)
     if isinstance(value, values.Time):
         return _time(compiler, test.operator, value, v)
-    raise PlanError("nothing compares with a value that is not known")
+    raise PlanError("an unknown value cannot be compared")
 
 
 def _text(compiler: Compiling, operator: Operator, text: str, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:

@@ -121,7 +121,7 @@ def given(*values: Value) -> alg.Constants:
 
 _IN_ITS_UNIT: Final = "write it in the unit of the values, or without one"
 #: How a warning describes names that are equal after folding.
-_FOLDED: Final = "the same but for case, accents or white space"
+_FOLDED: Final = "the same except for case, accents or white space"
 #: How many names a warning lists.
 _SHOWN: Final = 5
 
@@ -152,7 +152,7 @@ class Matching:
         """Raise the error, or with `on_unknown="empty"` warn that the name matches nothing."""
         if self.on_unknown != "empty":
             raise error
-        self.warn(f"{error}; it means nothing here")
+        self.warn(f"{error}; it matches nothing")
 
     def near(self, what: str, name: str, matches: Sequence[Match]) -> None:
         """Warn which similar names were used, and how similar they are."""
@@ -287,7 +287,7 @@ class Matching:
                 self.warn(f"{what}: {typed.refused or 'the values are numbers'}; {text!r} is read as {number}")
                 return alg.any_of(tests)
             if typed.refused and (typed.certain or not textual):
-                self.warn(f"{what}: {typed.refused}; everything is unlike it")
+                self.warn(f"{what}: {typed.refused}; all values differ from it")
                 return alg.Compare("=", collapse(text))
             cells = self.similar(literal, column, what, unlike=unlike)
         if not cells:
@@ -312,10 +312,10 @@ class Matching:
             self.near(what, literal.text, resolution.matches)
             return list(dict.fromkeys(match.name for match in resolution.matches))
         near = tuple(dict.fromkeys(match.name for match in resolution.near))
-        hint = None if near else "no value of this column is like it"
+        hint = None if near else "no value of this column is similar to it"
         error = UnknownNameError(what, literal.text, candidates=near, span=literal.span, hint=hint)
         if unlike:
-            self.warn(f"{error}; everything is unlike it")
+            self.warn(f"{error}; all values differ from it")
         else:
             self.unknown(error)
         return []
@@ -492,7 +492,7 @@ class Context(Matching):
                 f"{predicates[0]!r} stands in {len(result)} sources",
                 candidates=result,
                 span=span,
-                hint="source='...' in the query, or source= of the whole program, says which is meant",
+                hint="source='...' in the query, or source= of the whole program, selects one",
             )
         return result
 
@@ -503,7 +503,7 @@ class Context(Matching):
                 f"row_number is one of {len(self.linker.tables)} tables",
                 candidates=sorted(self.linker.tables)[:20],
                 span=span,
-                hint="source='...' in the query, or source= of the whole program, says which is meant",
+                hint="source='...' in the query, or source= of the whole program, selects one",
             )
         return next(iter(self.linker.tables))
 

@@ -22,7 +22,7 @@ def themselves(lowering: Lowering, result: Result, column: Column, name: str) ->
     reference = _refers(lowering, column, result.table)
     if reference is None:
         return None
-    lowering.context.remark(f"rows of {result.table!r} stand for themselves: {name!r} refers to them{_BY[reference]}")
+    lowering.context.remark(f"rows of {result.table!r} are compared as rows: {name!r} refers to them{_BY[reference]}")
     return result.node if reference == "row" else alg.SameName(result.node)
 
 
@@ -74,10 +74,10 @@ def shared_values(lowering: Lowering, result: Result, column: Column, name: str)
         if own_column is None:
             raise PlanError(f"rows of {result.table!r} have no column to show", span=result.span)
         reason = f"no column of {result.table!r} shares a value with {name!r}"
-        lowering.context.warn(f"{reason}; rows of {result.table!r} stand for their values of {own_column!r}")
+        lowering.context.warn(f"{reason}; rows of {result.table!r} are read as their values of {own_column!r}")
     else:
         own_column = shared
-        lowering.context.warn(f"rows of {result.table!r} stand for their values of {own_column!r}, which {name!r} has as well")
+        lowering.context.warn(f"rows of {result.table!r} are read as their values of {own_column!r}, which {name!r} has as well")
     return alg.Objects(alg.Scan(result.node, (own_column,)))
 
 

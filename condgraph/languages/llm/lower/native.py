@@ -503,7 +503,7 @@ def _warn_mixed(lowering: Lowering, result: Result, what: str) -> None:
     if len(kinds) > 1:
         lowering.context.warn(
             f"{what}: the values are of {len(kinds)} types or units, which do not compare: numbers stand unit by unit, "
-            "times behind them, texts last"
+            "then times, texts last"
         )
 
 

@@ -293,7 +293,7 @@ def _conditional(call: tree.Call, name: str) -> tree.Application:
             roles["test"].append(argument.value)
         elif argument.op != "=":
             raise PlanError(
-                f"{argument.name} stands for nothing here",
+                f"{argument.name} has no meaning here",
                 span=argument.span,
                 hint="write which output is meant: if(output_of_query1 > 5, ...)",
             )

@@ -390,7 +390,7 @@ class SearchCall:
         if result.table is None:
             return alg.Names(result.node)
         if relation is not None and relation.table == result.table:
-            self.ctx.warn(f"rows as tail_entity stand for their values of {' or '.join(relation.names) or 'row_number'}")
+            self.ctx.warn(f"rows as tail_entity are read as their values of {' or '.join(relation.names) or 'row_number'}")
             return alg.RowNumbers(result.node) if relation.numbers else alg.Objects(self.scan(relation, result.node))
         if relation is not None and relation.names:
             return shared_values(self.lowering, result, self._column(relation), " or ".join(relation.names))

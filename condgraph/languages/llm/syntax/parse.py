@@ -375,9 +375,7 @@ class Parser:
             self._next()
         span = self._span(begin)
         if span == token.span and _UNBOUND.fullmatch(token.text):
-            raise ParseError(
-                f"{token.text} stands for nothing here", span=span, hint="write which output is meant: output_of_queryN"
-            )
+            raise ParseError(f"{token.text} has no meaning here", span=span, hint="write which output is meant: output_of_queryN")
         text = token.text if span == token.span else " ".join(self._text[slice(*span)].split())
         return tree.Literal(text, False, span)
 
@@ -654,7 +652,7 @@ def _sections(text: str, notices: list[tree.Notice]) -> tuple[list[_Section], st
                 target_type = _target(match["target"])
             elif match["rest"].strip(" \t`*\r"):
                 notices.append(
-                    tree.Notice("a line that is no step and no numbered query is left out", (at, at + len(line.rstrip())))
+                    tree.Notice("a line that is neither a step nor a numbered query is left out", (at, at + len(line.rstrip())))
                 )
             prose = at + len(line)
         at += len(line)
@@ -669,7 +667,7 @@ def _prose(text: str, start: int, stop: int, notices: list[tree.Notice]) -> None
     for line in watched(text[start:stop].splitlines(keepends=True)):
         if line.strip() and not _FENCE.fullmatch(line.rstrip("\r\n")):
             begin = at + len(line) - len(line.lstrip())
-            notices.append(tree.Notice("a line that is no step and no query is left out", (begin, at + len(line.rstrip()))))
+            notices.append(tree.Notice("a line that is neither a step nor a query is left out", (begin, at + len(line.rstrip()))))
         at += len(line)
 
 
@@ -702,7 +700,7 @@ def _leftover(text: str, start: int, stop: int, notices: list[tree.Notice]) -> N
     match = _LEFTOVER.match(text, start, line_end)
     end = start if match is None else match.end()
     if end < line_end:
-        hint = "one query a line" if text[start : start + 1] in ("'", '"', "”", "’") else "texts stand between quotes"
+        hint = "one query a line" if text[start : start + 1] in ("'", '"', "”", "’") else "put texts in quotes"
         raise ParseError(
             f"{text[end : min(end + 30, line_end)]!r} follows the end of the expression", span=(end, line_end), hint=hint
         )

@@ -155,7 +155,7 @@ def scan(text: str, start: int, stop: int, wrapper: str | None, notices: list[No
             continue
         match = _TOKEN.match(text, at, stop)
         if match is None:
-            raise ParseError(f"{character!r} has no meaning here", span=(at, at + 1), hint="texts stand between quotes")
+            raise ParseError(f"{character!r} has no meaning here", span=(at, at + 1), hint="put texts in quotes")
         token = _token(match, notices)
         if token.kind == "symbol":
             if token.text in _OPENERS:
