@@ -265,7 +265,9 @@ class _Reading:
         if isinstance(thing, (Ref, Entity)):
             value: Ref | Value = Ref(self.entity(thing, "object"))
         elif isinstance(thing, bool) or thing is None:
-            raise LiteralError(f"{what} is no value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected")
+            raise LiteralError(
+                f"{what} is not a value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected"
+            )
         elif isinstance(thing, (int, float, Decimal)):
             value = Quantity(thing)
         elif isinstance(thing, (Quantity, Time, Unknown)):
@@ -275,7 +277,9 @@ class _Reading:
         elif isinstance(thing, str):
             value = self._parse(thing, kinds, what)
         else:
-            raise LiteralError(f"{what} is no value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected")
+            raise LiteralError(
+                f"{what} is not a value: {thing!r}", hint="text, a number, Quantity, Time, Ref or UNKNOWN is expected"
+            )
         kind = type_of(value)
         if kinds and kind not in kinds and kind is not ValueKind.UNKNOWN and not self._new_type:
             known_types = " or ".join(_WORDS[known_kind] for known_kind in sorted(kinds))

@@ -94,7 +94,7 @@ def _part(record: Any) -> Part:
 
     item = read_record(record)
     if not isinstance(item, Part):
-        raise ValueError(f"{item!r} is no part of a change")
+        raise ValueError(f"{item!r} is not a part of a change")
     return item
 
 

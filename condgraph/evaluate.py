@@ -132,7 +132,7 @@ def _lines(place: Path) -> Iterator[tuple[int, str]]:
     except OSError as error:
         raise LoadError(f"it cannot be read: {error.strerror}", file=str(place)) from None
     except UnicodeDecodeError:
-        raise LoadError("it is no text of UTF-8", file=place.name) from None
+        raise LoadError("it is not UTF-8 text", file=place.name) from None
 
 
 def _recognised(line: str, place: Path) -> str:
@@ -169,7 +169,7 @@ def _dataset(format: str, place: Path) -> str:
 
 def _question(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_QUESTION:
-        raise ValueError("the question is no text, empty, or far too long")
+        raise ValueError("the question is not a text, is empty, or is far too long")
     return value.strip()
 
 
@@ -220,7 +220,7 @@ def _movies(line: str) -> Case | str:
     if not isinstance(answer, list) or not all(
         isinstance(item, str | int | float) and not isinstance(item, bool) for item in answer
     ):
-        return "its answer is no list of texts and numbers"
+        return "its answer is not a list of texts and numbers"
     return Case(question, tuple(dict.fromkeys(str(item).removeprefix(_NODE) for item in answer)))
 
 

@@ -272,7 +272,7 @@ class LocalStorage(Storage):
             return
         if place != "memory:":
             if "://" in place:
-                raise errors.OptionError(f"{shown(place)!r} is no directory", hint="condgraph.open takes addresses of servers")
+                raise errors.OptionError(f"{shown(place)!r} is not a directory", hint="condgraph.open takes addresses of servers")
             self.directory = graph_directory(Path(place), graph)
             self._open()
 

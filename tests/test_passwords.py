@@ -241,11 +241,11 @@ def test_an_error_of_ours_shows_no_variables() -> None:
 @pytest.mark.parametrize(
     ("place", "says"),
     [
-        ("blot://u:s3cr3t@h", r"'blot://' is no kind of address.*nearest: .*'bolt://'"),
-        ("http://u:s3cr3t@h:7474", "'http://' is no kind of address.*neo4j://localhost:7687 for Neo4j"),
+        ("blot://u:s3cr3t@h", r"'blot://' is not a kind of address.*nearest: .*'bolt://'"),
+        ("http://u:s3cr3t@h:7474", "'http://' is not a kind of address.*neo4j://localhost:7687 for Neo4j"),
         ("sparql+htp://u:s3cr3t@h", r"nearest: 'sparql\+http://'"),
-        ("bolt://u:s3cr3t@h:port", "the port of 'bolt://h:...' is no number"),
-        ("bolt://u:s3cr3t@h:70000", "the port of 'bolt://h:70000' is no number up to 65535"),
+        ("bolt://u:s3cr3t@h:port", "the port of 'bolt://h:...' is not a number"),
+        ("bolt://u:s3cr3t@h:70000", "the port of 'bolt://h:70000' is not a number up to 65535"),
         ("bolt://u:s3cr3t@", "names no server"),
         ("u:s3cr3t@h:7687", "'h:7687' is an address without its scheme"),
         ("sparql+http://u:12/s3cr3t@h", "write # as %23"),

@@ -381,7 +381,7 @@ def map_database(
     with guard():
         if not arguments.is_neo4j(address) and not address.lower().startswith("sparql+"):
             hint = "such as bolt://localhost:7687, or sparql+http://localhost:7878/query"
-            raise OptionError(f"{address!r} is no address of a Neo4j server", hint=hint)
+            raise OptionError(f"{address!r} is not an address of a Neo4j server", hint=hint)
         options: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
         with condgraph.open(address, layout="native", **options) as graph:
             assert isinstance(graph, NativeGraph | TriplesGraph)

@@ -125,7 +125,7 @@ def opened(place: Any, user: str | None, password: str | None, patience: float) 
             connection_acquisition_timeout=patience,
         )
     except (ValueError, neo4j.exceptions.ConfigurationError) as error:
-        raise OptionError(f"{plain!r} is no address: {error}") from None
+        raise OptionError(f"{plain!r} is not an address: {error}") from None
     return driver, plain, address.path.strip("/") or None
 
 
@@ -133,7 +133,7 @@ def _profile(place: Any) -> tuple[str, str | None, str | None]:
     """Return the address, user and password of a `py2neo.Graph`."""
     profile = getattr(getattr(place, "service", None), "profile", None)
     if profile is None:
-        raise OptionError(f"what was given ({type(place).__name__}) is no address, no neo4j.Driver and no py2neo.Graph")
+        raise OptionError(f"{type(place).__name__} is neither an address, a neo4j.Driver nor a py2neo.Graph")
     user, password = tuple(profile.auth) if getattr(profile, "auth", None) else (None, None)
     return str(profile.uri), user or None, password or None
 

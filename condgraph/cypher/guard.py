@@ -340,7 +340,7 @@ class _Reader:
             after = tokens.word(at + 1)
             if word in COMMANDS and (after in AFTER_A_NAME or (tokens.mark(at + 1) and tokens.mark(at + 1) not in "($")):
                 return
-            tokens.refuse(tokens.starts[at], f"{f'{word} {after}'.strip().upper()} is no reading clause", hint=_QUOTED)
+            tokens.refuse(tokens.starts[at], f"{f'{word} {after}'.strip().upper()} is not a reading clause", hint=_QUOTED)
 
     def is_name(self, at: int) -> bool:
         """Tell whether the word can only be a name here."""
@@ -368,7 +368,7 @@ class _Reader:
                 index += 1
             if tokens.mark(index) == ")" and tokens.mark(index + 1) == "{":
                 return
-            tokens.refuse(tokens.starts[at], "CALL of something that is no subquery", hint=_QUOTED)
+            tokens.refuse(tokens.starts[at], "CALL of something that is not a subquery", hint=_QUOTED)
         parts = []
         while tokens.named(index):
             parts.append(self.written(index))

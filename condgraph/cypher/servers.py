@@ -83,7 +83,7 @@ class Engine:
         ('`zz\\\\u005Cu0060) RETURN 42 //`', '`a\\\\b``c`')
         """
         if not name:
-            raise OptionError("an empty name is no identifier in Cypher")
+            raise OptionError("an empty name is not an identifier in Cypher")
         plain = name.replace("\\", "\\u005C") if self.escapes else name
         return "`" + plain.replace("`", "``") + "`"
 

@@ -71,10 +71,12 @@ def parse(address: str, schemes: Sequence[str], *, example: str, paths: bool = F
             )
     parts = _ADDRESS.fullmatch(location)
     if parts is None:
-        raise OptionError(f"{shown(address)!r} is no address", hint=f"such as {example}; {_ESCAPE_HINT}")
+        raise OptionError(f"{shown(address)!r} is not an address", hint=f"such as {example}; {_ESCAPE_HINT}")
     port = parts["port"] or None
     if port is not None and not (port.isascii() and port.isdigit() and int(port[:6]) < 65536 and len(port) < 6):
-        raise OptionError(f"the port of {shown(address)!r} is no number up to 65535, so that it is no address", hint=_ESCAPE_HINT)
+        raise OptionError(
+            f"the port of {shown(address)!r} is not a number up to 65535, so that it is not an address", hint=_ESCAPE_HINT
+        )
     user, colon, password = login.partition(":")
     return Address(
         scheme.lower(),
@@ -91,7 +93,7 @@ def check_scheme(address: str, schemes: Sequence[str], *, example: str) -> None:
     """Raise `OptionError`, with the nearest scheme, unless the address has one of these schemes."""
     scheme, mark, _ = address.partition("://")
     if not mark:
-        raise OptionError(f"{shown(address)!r} is no address: it has no scheme", hint=f"such as {example}")
+        raise OptionError(f"{shown(address)!r} is not an address: it has no scheme", hint=f"such as {example}")
     if scheme.lower() not in schemes:
         similar = (
             [f"{similar_scheme}://" for similar_scheme in nearest(scheme, schemes)]
@@ -99,7 +101,7 @@ def check_scheme(address: str, schemes: Sequence[str], *, example: str) -> None:
             else []
         )
         name = f"{scheme}://" if similar or scheme.isalnum() else "what stands before ://"
-        raise OptionError(f"{name!r} is no kind of address that is known here", candidates=similar, hint=f"such as {example}")
+        raise OptionError(f"{name!r} is not a kind of address that is known here", candidates=similar, hint=f"such as {example}")
 
 
 def is_misplaced_login(place: str) -> bool:

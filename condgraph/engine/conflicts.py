@@ -86,7 +86,7 @@ class Preference:
             return cls(criterion=value)
         if isinstance(value, str):
             raise OptionError(
-                f"prefer={value!r} is no preference",
+                f"prefer={value!r} is not a preference",
                 candidates=nearest(value, CRITERIA),
                 hint="a preference is 'rank', 'latest', 'earliest', or a list of sources, best first: ['atlas', 'notes']",
             )

@@ -240,7 +240,7 @@ def _of_years(value: values.Time, other: values.Quantity, what: str) -> None:
     days are not 2004 days.
     """
     if other.unit != values.NO_UNIT and fold_unit(other.unit) != "year":
-        raise operands.Inapplicable(f"{what}: {value} is a time, and {other} is no number of years")
+        raise operands.Inapplicable(f"{what}: {value} is a time, and {other} is not a number of years")
 
 
 def _each(operand: operands.Operand, what: str) -> list[values.Quantity]:
@@ -443,7 +443,7 @@ def rounded(arguments: Sequence[operands.Operand], options: operands.Options) ->
     """Round numbers to a number of digits (`digits`, default 0), halves to the even neighbour."""
     digits_text = options.get("digits", "0")
     if not _DIGITS(digits_text):
-        raise operands.Inapplicable(f"round: {shortened(digits_text, 40)!r} is no number of digits")
+        raise operands.Inapplicable(f"round: {shortened(digits_text, 40)!r} is not a number of digits")
     # No number has more digits than `MOST_DIGITS`.
     digits = max(-values.MAX_DIGITS, min(int(digits_text), values.MAX_DIGITS))
     results = []

@@ -87,7 +87,7 @@ def number_in(text: str) -> values.Number:
     """Read a number with commas between thousands."""
     digits = text.replace(",", "").lstrip("+")
     if len(digits) > values.MAX_DIGITS:
-        raise Inapplicable(f"a number of more than {values.MAX_DIGITS} digits is no number")
+        raise Inapplicable(f"a number of more than {values.MAX_DIGITS} digits is not a number")
     return values.parse_number(digits)
 
 

@@ -44,7 +44,7 @@ class RowTimes:
         `columns`.
         """
         if not isinstance(text, str) or not text.strip():
-            raise OptionError(f"times= is no interval of columns: {shortened(repr(text), 100)}", hint=TIMES_HINT)
+            raise OptionError(f"times= is not an interval of columns: {shortened(repr(text), 100)}", hint=TIMES_HINT)
         interval = _INTERVAL.fullmatch(text.strip())
         if interval is not None:
             start, end = collapse(interval[1]), collapse(interval[2])
@@ -104,7 +104,7 @@ def _time(column: str, cell: Value | None) -> Time | None:
     except ValueError:
         time = None
     if time is None:
-        raise ValueError(f"{column!r} is no time: {shortened(text, 60)!r}") from None
+        raise ValueError(f"{column!r} is not a time: {shortened(text, 60)!r}") from None
     return None if time.start >= LAST.start else time
 
 

@@ -349,11 +349,11 @@ _OFFSET: Final = re.compile(r"([+-])(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?")
 def zone_info(name: str) -> ZoneInfo:
     """Return a time zone by its IANA name; raise `LiteralError` for an unknown one."""
     if len(name) > 60 or not re.fullmatch(r"[A-Za-z][\w+-]*(?:/[\w+-]+)*", name, re.ASCII):
-        raise _literal_error(f"{name!r} is no time zone")
+        raise _literal_error(f"{name!r} is not a time zone")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError, ValueError):
-        raise _literal_error(f"{name!r} is no time zone, or its data is not installed") from None
+        raise _literal_error(f"{name!r} is not a time zone, or its data is not installed") from None
 
 
 def _offset_of(text: str) -> int | None:
@@ -365,7 +365,7 @@ def _offset_of(text: str) -> int | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
     if hours > 18 or minutes > 59 or seconds > 59:
-        raise _literal_error(f"{text!r} is no offset of a time zone")
+        raise _literal_error(f"{text!r} is not an offset of a time zone")
     size = hours * 3600 + minutes * 60 + seconds
     return -size if match[1] == "-" else size
 
@@ -427,7 +427,7 @@ _CLOCK_TEXT: Final = re.compile(
 def _date_of_text(text: str) -> int:
     match = _DATE_TEXT.fullmatch(text)
     if match is None:
-        raise _literal_error(f"{text!r} is no date, such as 2015-07-21")
+        raise _literal_error(f"{text!r} is not a date, such as 2015-07-21")
     part = match.groupdict()
     fields: dict[str, Any] = {
         "year": part["year"], "week": part["week"], "dayofweek": part["weekday"], "quarter": part["quarter"],
@@ -440,14 +440,14 @@ def _date_of_text(text: str) -> int:
 def _clock_of_text(text: str) -> tuple[int, str | None]:
     match = _CLOCK_TEXT.fullmatch(text)
     if match is None:
-        raise _literal_error(f"{text!r} is no time of day, such as 21:40:32.142")
+        raise _literal_error(f"{text!r} is not a time of day, such as 21:40:32.142")
     hour, minute, second = (
         int(match["hour"]),
         int(match["minute"] or match["minute2"] or 0),
         int(match["second"] or match["second2"] or 0),
     )
     if hour > 23 or minute > 59 or second > 59:
-        raise _literal_error(f"{text!r} is no time of day")
+        raise _literal_error(f"{text!r} is not a time of day")
     nanos = (hour * 3600 + minute * 60 + second) * NANOS + int((match["fraction"] or "0").ljust(9, "0"))
     return nanos, match["region"] or match["zone"]
 
@@ -476,7 +476,7 @@ def duration(value: Any) -> Duration:
         return _duration_of({name: Decimal(part.replace(",", ".")) for name, part in zip(names, dated.groups(), strict=True)})
     parts = duration_parts(text)
     if parts is None:
-        raise _literal_error(f"{value!r} is no duration, such as P1Y2M10DT2H30M")
+        raise _literal_error(f"{value!r} is not a duration, such as P1Y2M10DT2H30M")
     return _duration_of(parts)
 
 
@@ -632,7 +632,7 @@ def time(value: Any) -> ZonedTime:
         nanos, zone = _clock_of_text(value.strip())
         offset = _offset_of(zone or "Z")
         if offset is None:
-            raise _literal_error(f"the zone of the time {value!r} is no offset, such as +01:00")
+            raise _literal_error(f"the zone of the time {value!r} is not an offset, such as +01:00")
         return ZonedTime(nanos, offset)
     if isinstance(value, Mapping):
         fields = _fields_of(value, _CLOCK_FIELDS | {"timezone"}, "a time")
@@ -777,7 +777,7 @@ CLOCK_UNITS: Final = {
 def truncate(kind: str, unit: Any, value: Any, fields: Any = None) -> Any:
     """Return a value as the type `kind` (`MAKERS`), truncated to a `unit` ("month"), with some parts replaced."""
     if not isinstance(unit, str) or (unit.casefold() not in _DAY_UNITS and unit.casefold() not in CLOCK_UNITS):
-        raise _literal_error(f"{unit!r} is no unit of time; they are {', '.join((*_DAY_UNITS, *list(CLOCK_UNITS)[1:]))}")
+        raise _literal_error(f"{unit!r} is not a unit of time; they are {', '.join((*_DAY_UNITS, *list(CLOCK_UNITS)[1:]))}")
     if fields is not None and not isinstance(fields, Mapping):
         raise _literal_error(f"the parts to replace are a map, not {fields!r}")
     unit = unit.casefold()
@@ -832,7 +832,7 @@ def add(a: Any, b: Any) -> Any:
         return ZonedTime((a.nanos + b.total_nanos) % DAY_NANOS, a.offset)
     if isinstance(a, Time) and a.precision is not Precision.SECOND:
         if a.precision is not Precision.DAY:
-            raise _literal_error(f"{a} is no day that a duration can be added to")
+            raise _literal_error(f"{a} is not a day that a duration can be added to")
         return day_of(_plus_months(a.start // DAY_SECONDS, b.months) + b.days + _split(b.seconds, DAY_SECONDS)[0])
     if isinstance(a, LocalDateTime | ZonedDateTime | Time):
         day, clock = _day_part(a), _clock_part(a)

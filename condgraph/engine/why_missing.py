@@ -140,7 +140,7 @@ class _Expected:
             return False
         if isinstance(node, alg.Members):
             concept = words(node.concepts)
-            self._lost(node, f"{self._shown(want)} is no member of {concept}")
+            self._lost(node, f"{self._shown(want)} is not a member of {concept}")
             concepts = self._names(node.concepts, 3)
             self.missing += [
                 MissingStatement(name, "instance of", concept_name) for name in self._names(want, 3) for concept_name in concepts

@@ -27,7 +27,7 @@ def read_time(text: str, span: Span = None) -> Time:
     try:
         return Time.parse(text)
     except ValueError as error:
-        raise LiteralError(f"{text!r} is no time: {error}", span=span, hint="a year is 1960, a day 1960-02-01") from None
+        raise LiteralError(f"{text!r} is not a time: {error}", span=span, hint="a year is 1960, a day 1960-02-01") from None
 
 
 def read_quantity(text: str, span: Span = None) -> Quantity:

@@ -294,9 +294,9 @@ def _read_texts(arrays: Mapping[str, NDArray[Any]], name: str, place: str) -> tu
     try:
         texts = json.loads(_json(array, place, name))
     except (ValueError, RecursionError) as error:
-        raise LinkModelError(f"{name} in {place} is no JSON: {error}", hint=_HINT) from None
+        raise LinkModelError(f"{name} in {place} is not JSON: {error}", hint=_HINT) from None
     if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
-        raise LinkModelError(f"{name} in {place} is no list of texts", hint=_HINT)
+        raise LinkModelError(f"{name} in {place} is not a list of texts", hint=_HINT)
     return tuple(texts)
 
 
@@ -304,9 +304,9 @@ def _read_about(array: NDArray[Any], place: str) -> dict[str, Any]:
     try:
         about = json.loads(_json(array, place, "about"))
     except (ValueError, RecursionError) as error:
-        raise LinkModelError(f"about in {place} is no JSON: {error}", hint=_HINT) from None
+        raise LinkModelError(f"about in {place} is not JSON: {error}", hint=_HINT) from None
     if not isinstance(about, dict):
-        raise LinkModelError(f"about in {place} is no JSON object", hint=_HINT)
+        raise LinkModelError(f"about in {place} is not a JSON object", hint=_HINT)
     return about
 
 

@@ -378,7 +378,7 @@ def _about(place: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError) as error:
         raise StoreDamagedError(f"{path} cannot be read: {error}", hint=_HINT) from None
     if not isinstance(about, dict):
-        raise StoreDamagedError(f"{path} is no JSON object", hint=_HINT)
+        raise StoreDamagedError(f"{path} is not a JSON object", hint=_HINT)
     return about
 
 

@@ -475,7 +475,7 @@ def _folder(name: str, about: str, *marks: str) -> Format:
         path = path_of(source)
         if name not in reading.own_folders or not sniff(path, b""):
             raise FormatError(
-                f"this is no folder of an export {about.partition(':')[0]}: it has no file {marks[0]}", file=str(path)
+                f"this is not a folder of an export {about.partition(':')[0]}: it has no file {marks[0]}", file=str(path)
             )
         yield from reading.own_folders[name](path, reading)
 

@@ -109,7 +109,7 @@ def _endpoint(given: dict[str, str]) -> dict[str, Any]:
         return {}
     parts = _URL(url)
     if parts is None:
-        raise OptionError("the endpoint of an s3:// address is no address", hint="endpoint=https://host:port")
+        raise OptionError("the endpoint of an s3:// address is not an address", hint="endpoint=https://host:port")
     return {"endpoint_override": parts[2], "scheme": (parts[1] or "https").lower()}
 
 

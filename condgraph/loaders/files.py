@@ -461,7 +461,7 @@ def split_address(text: str) -> SplitResult:
             return split
     except ValueError:
         pass
-    raise LoadError("this is no address", file=shown, hint="in a login write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23")
+    raise LoadError("this is not an address", file=shown, hint="in a login write / as %2F, @ as %40, : as %3A, ? as %3F, # as %23")
 
 
 def shown_address(text: str) -> str:
@@ -483,7 +483,7 @@ def request_url(split: SplitResult) -> str:
         host = (split.hostname or "").encode("ascii" if ":" in (split.hostname or "") else "idna").decode()
     except UnicodeError:
         raise LoadError(
-            "this is no address: the name of its server is invalid",
+            "this is not an address: the name of its server is invalid",
             file=shown_address(split.geturl()),
         ) from None
     host = f"[{host}]" if ":" in host else host

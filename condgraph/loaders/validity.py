@@ -255,7 +255,7 @@ class StatementTimes:
         added: list[tuple[str, Any]] = []
         for name, value in stated:
             if isinstance(value, model.Ref):
-                raise ValueError(f"{name!r} is no time: {value.id!r}")
+                raise ValueError(f"{name!r} is not a time: {value.id!r}")
             sides = {side: name for _, side in _SIDES if getattr(times, side) == name}
             side_times = RowTimes(**sides, excluded=times.excluded)
             if value is UNKNOWN:

@@ -190,9 +190,9 @@ class Predicted:
         """
         array = np.asarray(scores)
         if array.dtype.kind not in "fiub":
-            raise ModelError(f"the model gave scores for {relation!r} that are no numbers, but {array.dtype}")
+            raise ModelError(f"the model gave scores for {relation!r} that are not numbers, but {array.dtype}")
         if not np.isfinite(array).all():
-            raise ModelError(f"the model gave a score for {relation!r} that is no number", hint="train it again")
+            raise ModelError(f"the model gave a score for {relation!r} that is not a number", hint="train it again")
         if self.model.calibrated and array.size and not (array.min() >= 0.0 and array.max() <= _MAX_SCORE):
             outside = float(array.min() if array.min() < 0.0 else array.max())
             raise ModelError(

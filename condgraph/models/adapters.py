@@ -266,7 +266,8 @@ def model_of(llm: Any) -> ChatModel:
     if callable(llm):
         return CallableModel(llm)
     raise OptionError(
-        f"{type(llm).__name__} is no language model", hint=f"{NAMES}, a callable (messages) -> str, or a BaseChatModel of LangChain"
+        f"{type(llm).__name__} is not a language model",
+        hint=f"{NAMES}, a callable (messages) -> str, or a BaseChatModel of LangChain",
     )
 
 

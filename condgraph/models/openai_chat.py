@@ -185,9 +185,9 @@ def _object(body: bytes) -> Mapping[str, Any]:
         result = json.loads(body)
     except (ValueError, RecursionError) as error:
         start = body[:100].decode("utf-8", "replace")
-        raise BrokenReplyError(f"what came is no JSON: {start!r} ({error})") from None
+        raise BrokenReplyError(f"what came is not JSON: {start!r} ({error})") from None
     if not isinstance(result, dict):
-        raise BrokenReplyError(f"what came is no object of JSON: {shortened(repr(result), 100)}")
+        raise BrokenReplyError(f"what came is not an object of JSON: {shortened(repr(result), 100)}")
     return result
 
 
@@ -203,7 +203,7 @@ def _completion(choice: Any) -> Completion:
         parts = [part.get("text") for part in text if isinstance(part, Mapping)]
         text = "".join(part for part in parts if isinstance(part, str))
     if text is not None and not isinstance(text, str):
-        raise BrokenReplyError(f"the content of a message is no text but {type(text).__name__}")
+        raise BrokenReplyError(f"the content of a message is not text but {type(text).__name__}")
     finish = choice.get("finish_reason")
     return Completion(text or "", _FINISHES.get(finish, "stop") if isinstance(finish, str) else "stop")
 

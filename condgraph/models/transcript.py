@@ -163,7 +163,7 @@ class Replaying:
         except OSError as error:
             raise TranscriptError(f"the transcript {self.path} cannot be read: {error.strerror}") from error
         except UnicodeDecodeError as error:
-            raise TranscriptError(f"the transcript {self.path.name} is no text of UTF-8") from error
+            raise TranscriptError(f"the transcript {self.path.name} is not UTF-8 text") from error
         if len(models) > 1:
             raise TranscriptError(
                 f"{self.path.name} holds calls of {len(models)} models: {', '.join(sorted(models))}",
@@ -180,9 +180,9 @@ def _line(line: str, where: str) -> Mapping[str, Any]:
         if key_of(result["request"]) != result["key"]:
             raise TranscriptError(f"{where}: the key is not the hash of the request", hint="was the request changed by hand?")
         if not isinstance(result["model"], str) or not all(isinstance(item, str) for item in result["accepts"]):
-            raise TypeError("the model is no text")
+            raise TypeError("the model is not text")
         if not all(isinstance(count, int) for count in result.get("counts", {}).values()):
-            raise TypeError("a count is no number")
+            raise TypeError("a count is not a number")
         if "error" in result:
             str(result["error"]["message"])
         else:
@@ -200,7 +200,7 @@ def _completions(line: Mapping[str, Any]) -> Completions:
     usage = line["usage"]
     items = [Completion(item["text"], item["finish"]) for item in line["completions"]]
     if not all(isinstance(item["text"], str) and item["finish"] in _FINISHES for item in line["completions"]):
-        raise TypeError("a completion is no text")
+        raise TypeError("a completion is not text")
     return Completions(
         tuple(items),
         Usage(usage["prompt_tokens"], usage["completion_tokens"]),

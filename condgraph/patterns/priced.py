@@ -283,7 +283,7 @@ def _numbers(names: NamedNodes, excluded: Sequence[Excluded]) -> NDArray[np.int3
         numbers = names.named(entity)
         if not numbers:
             if not isinstance(entity, str):
-                raise LiteralError(f"{entity!r} is no name")
+                raise LiteralError(f"{entity!r} is not a name")
             raise UnknownNameError("entity", entity, candidates=nearest_names(entity, names.some_names()))
         nodes.extend(numbers)
     return np.unique(np.array(nodes, np.int32))

@@ -267,13 +267,13 @@ def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
     """Return the encoder with a name, or an encoder unchanged. Raises `OptionError` for a text that names none."""
     if not isinstance(spec, (str, os.PathLike)):
         if not all(hasattr(spec, part) for part in ("id", "dimension", "encode")):
-            raise OptionError(f"{spec!r} is no encoder: it lacks id, dimension or encode")
+            raise OptionError(f"{spec!r} is not an encoder: it lacks id, dimension or encode")
         return spec
     text = os.fspath(spec)
     name, _, dimension = text.partition(":")
     if name == LEXICAL:
         if dimension and not dimension.isdecimal():
-            raise OptionError(f"{text!r} is no encoder", hint="`lexical:4096` names the dimension behind the colon")
+            raise OptionError(f"{text!r} is not an encoder", hint="`lexical:4096` names the dimension behind the colon")
         return LexicalEncoder(int(dimension) if dimension else DIMENSION)
     if text.startswith(HYBRID):
         return HybridEncoder(encoder_of(text.removeprefix(HYBRID)))
@@ -293,7 +293,7 @@ def _misspelled(text: str) -> None:
     candidates = nearest(prefix, [LEXICAL, "hybrid", "openai"])
     is_path = text.startswith((".", "~", os.sep)) or text.count("/") > 1
     if ":" in text or any(map(str.isspace, text)) or is_path or candidates:
-        problem = "is no folder" if is_path else "is no encoder"
+        problem = "is not a folder" if is_path else "is not an encoder"
         raise OptionError(
             f"{text!r} {problem}",
             candidates=candidates,

@@ -220,7 +220,7 @@ class Approximate:
                 raise StoreDamagedError(f"the bytes of {path} are not the ones that were written", hint="make the index again")
             index = faiss.read_index(os.fspath(path))
         except RuntimeError as error:
-            raise StoreDamagedError(f"{path} is no index of FAISS", hint="make the index again") from error
+            raise StoreDamagedError(f"{path} is not an index of FAISS", hint="make the index again") from error
         if (index.ntotal, index.d) != (count, dimension):
             raise StoreDamagedError(
                 f"{path} has {index.ntotal} vectors of {index.d} numbers and should have {count} of {dimension}",

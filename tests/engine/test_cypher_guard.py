@@ -49,8 +49,8 @@ def test_places_of_subqueries_are_no_attacks_themselves(place: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says", "place"),
     [
-        ("MATCH (n) SET n.x = 1", "SET N is no reading clause", 10),
-        ("RETURN [x IN [1] | COLLECT { LOAD CSV FROM 'a' AS l RETURN l }]", "LOAD CSV is no reading clause", 29),
+        ("MATCH (n) SET n.x = 1", "SET N is not a reading clause", 10),
+        ("RETURN [x IN [1] | COLLECT { LOAD CSV FROM 'a' AS l RETURN l }]", "LOAD CSV is not a reading clause", 29),
         ("CALL db.info()", "CALL of 'db.info'", 0),
         ("RETURN apoc.load.json('x')", "function 'apoc.load.json' is not on the list", 7),
         ("RETURN '\\u0041', n S\\u0045T x", "escape outside of quotes", 20),

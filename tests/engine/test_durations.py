@@ -188,13 +188,13 @@ def test_times_that_are_not_exact_enough() -> None:
 @pytest.mark.parametrize(
     ("clause", "error", "message"),
     [
-        ("show date_trunc('fortnight', started)", PlanError, "'fortnight' is no unit of date_trunc"),
+        ("show date_trunc('fortnight', started)", PlanError, "'fortnight' is not a unit of date_trunc"),
         ("show timezone('Europe/Berln', started)", OptionError, "there is no time zone 'Europe/Berln'"),
         ("show timezone('../../etc/passwd', started)", OptionError, "there is no time zone"),
         ("show date_trunc(started)", ParseError, "',' is missing"),
         ("show date_trunc()", PlanError, "date_trunc takes an option and an expression"),
         ("show clock()", PlanError, "clock takes one expression"),
-        ("show date_trunc('year', started) + 1", PlanError, "is a time, and no number"),
+        ("show date_trunc('year', started) + 1", PlanError, "is a time, not a number"),
     ],
 )
 def test_mistakes(races: Any, clause: str, error: Any, message: str) -> None:

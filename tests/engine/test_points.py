@@ -269,7 +269,7 @@ def test_cypher(places: Any, text: str, texts: list[str]) -> None:
         ("{longitude: 1, latitude: 90.5}", "no place at the latitude 90.5"),
         ("{longitude: '1', latitude: 2}", "a number of degrees, not a text"),
         ("{longitude: true, latitude: 2}", "a number of degrees, not a truth value"),
-        ("{longitude: 1e300 * 1e300, latitude: 2}", "no number of degrees: inf"),
+        ("{longitude: 1e300 * 1e300, latitude: 2}", "not a number of degrees: inf"),
         ("'POINT(1 2)'", "takes a map, not a text"),
     ],
 )

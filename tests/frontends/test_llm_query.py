@@ -214,7 +214,7 @@ def test_who_was_there_at_the_same_time(graph: Graph) -> None:
 def test_superlatives_of_time(graph: Graph) -> None:
     assert ask(graph, get(H="Ann", R="works at", K="time", V="latest")) == ["Beta"]
     assert ask(graph, get(H="Ann", R="works at", K="start time", V="first")) == ["Acme"]
-    with pytest.raises(LiteralError, match="'soon' is no time"):
+    with pytest.raises(LiteralError, match="'soon' is not a time"):
         ask(graph, get(H="Ann", R="works at", K="time", V="soon"))
 
 

@@ -109,7 +109,7 @@ WRONG = [
     ("group by city show summ(id)", UnknownNameError, "unknown function 'summ'"),
     ("group by city show id", PlanError, "neither grouped by nor summed up"),
     ("group by city show count(), count()", PlanError, "two columns are called"),
-    ("group by city order by id", PlanError, "is no column of the table"),
+    ("group by city order by id", PlanError, "is not a column of the table"),
     ("group by city show sum(count())", PlanError, "sums up a group"),
     ("where count() > 2 show id", PlanError, "sums up a group"),
     ("where sum(count(city)) > 2 show id", PlanError, "sums up a group"),

@@ -163,7 +163,7 @@ def test_who_asks_is_said(bucket: Bucket, nobody: pytest.MonkeyPatch, tmp_path: 
         ("s3://open/a/peaks.csv?s3cretkey=1", "no option"),
         ("s3://open/a/peaks.csv?anonymous=perhaps", "true or false"),
         ("s3://open/a/peaks.csv?endpoint=http://127.0.0.1:1", "cannot be reached"),
-        ("s3://open/a/peaks.csv?endpoint=::/", "no address"),
+        ("s3://open/a/peaks.csv?endpoint=::/", "not an address"),
     ],
 )
 def test_what_goes_wrong_is_said_without_keys(bucket: Bucket, nobody: pytest.MonkeyPatch, address: str, says: str) -> None:

@@ -276,5 +276,5 @@ def test_pools_hold_texts_of_any_characters() -> None:
     columns, again = build_pool([*texts, *texts[::-1], "ä", "b"])
     assert again.tolist() == [*numbers, *numbers[::-1], numbers[2], numbers[1]]
     assert all((columns[name] == array).all() for name, array in build_pool(texts)[0].items())
-    with pytest.raises(LoadError, match=r"half a surrogate pair, which is no character: 'a.ud800'"):
+    with pytest.raises(LoadError, match=r"an unpaired surrogate, which is not a character: 'a.ud800'"):
         build_pool(["fine", "a\ud800"])

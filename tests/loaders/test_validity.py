@@ -77,8 +77,8 @@ def test_rows_at_a_time(tmp_path: Path, times: str, before: Callable[[str, str],
         ("(valid_from, valid_to]", "does not say whether the end is included"),
         ("[valid_form, valid_to)", "which the table does not have"),
         ("[,)", "names no column"),
-        ("", "no interval of columns"),
-        (3, "no interval of columns"),
+        ("", "not an interval of columns"),
+        (3, "not an interval of columns"),
     ],
 )
 def test_what_is_no_interval(tmp_path: Path, times: Any, message: str) -> None:
@@ -99,7 +99,7 @@ def test_numbers_of_eight_digits_are_days(tmp_path: Path) -> None:
     held = [graph.at(at).kopl("FindAll() FilterNum(price, 0, >) QueryName()").texts for at in ("2019", "2020-01-01T00:00:00")]
     assert [len(texts) for texts in held] == [0, 1]
     written(path, [("a", 1, "15778368", "")])
-    with pytest.raises(LoadError, match="'valid_from' is no time: '15778368'"):
+    with pytest.raises(LoadError, match="'valid_from' is not a time: '15778368'"):
         condgraph.open().load(path, key="id", times="[valid_from, valid_to)")
 
 
@@ -202,7 +202,7 @@ def test_ends_of_canonical_names_can_be_excluded(tmp_path: Path) -> None:
         ("soon", "qualifier 'soon', which no statement has"),
         ("[since, until", "does not say whether the end is included"),
         ({}, "a mapping of predicates"),
-        ({"capital": 3}, "no interval"),
+        ({"capital": 3}, "not an interval"),
         (7, "a mapping of predicates"),
     ],
 )
@@ -224,7 +224,7 @@ def test_statements_that_hold_at_no_time(tmp_path: Path) -> None:
     assert [problem.message for problem in report.problems if problem.skipped]
     assert capitals(graph, "1960") == []
     path.write_text(REIGNS.replace('"1949"^^xsd:gYear', '"soon"'), encoding="utf-8")
-    with pytest.raises(LoadError, match="'since' is no time: 'soon'"):
+    with pytest.raises(LoadError, match="'since' is not a time: 'soon'"):
         condgraph.open().load(path, times=DECLARED)
 
 

@@ -92,7 +92,7 @@ def test_a_text_has_this_tree(text: str, wanted: Any) -> None:
         ('?x : a("A", ?x) and exists ?v. b("B", ?v)', PlanError, "not joined to ?x"),
         ('?x : a("A", "B")', PlanError, "not joined to ?x"),
         ("?x : a(?v, ?x)", PlanError, "bound by nothing"),
-        ('?x : exists ?v. a("A", ?v) and (b(?v, ?x) or c(?v, ?x))', PlanError, "no tree"),
+        ('?x : exists ?v. a("A", ?v) and (b(?v, ?x) or c(?v, ?x))', PlanError, "not a tree"),
         ('?x : a("A", ?x', ParseError, "')' is expected"),
         ('?x : a("A, ?x)', ParseError, "no closing mark"),
         ('?x : a("A", ?x, ?y)', ParseError, "one or two"),

@@ -115,7 +115,7 @@ def test_clear_errors(neo4j_uri: str) -> None:
         place = neo4j_uri.replace("bolt", scheme, 1)
         with pytest.raises(StoreError, match=r"does not use TLS.*bolt://|does not use TLS.*neo4j://"):
             condgraph.open(place)
-    with pytest.raises(CondgraphError, match="no kind of address"):
+    with pytest.raises(CondgraphError, match="not a kind of address"):
         condgraph.open("ftp://somewhere")
     with pytest.raises(ReadOnlyError):
         condgraph.open(neo4j_uri, graph="x", read_only=True).add([Statement("a", "p", Ref("b"))])
@@ -238,7 +238,7 @@ def test_addresses_that_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(OptionError, match="names no server"):
         condgraph.open("neo4j://")
-    with pytest.raises(OptionError, match="is no address"):
+    with pytest.raises(OptionError, match="is not an address"):
         condgraph.open("bolt://host:port")
     with pytest.raises(StoreError, match="no server answers"):
         condgraph.open("bolt://127.0.0.1:9")

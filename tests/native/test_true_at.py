@@ -132,7 +132,7 @@ def test_times_of_a_mapping_that_are_wrong(driver: tuple[str, Any], tmp_path: Pa
     mapping = tmp_path / "mapping.toml"
     for times, message in (
         ("from", "is an interval, not 'from'"), ("[from, too]", "no property 'too'"), ("(from, to]", "whether the end is included"),
-        ("[role, ]", "'role' is no time"), ("[from, from)", "both from when"),
+        ("[role, ]", "'role' is not a time"), ("[from, from)", "both from when"),
     ):  # fmt: skip
         mapping.write_text(f'[relationship.WORKS_FOR]\ntimes = "{times}"\n')
         with pytest.raises(OptionError, match=message):

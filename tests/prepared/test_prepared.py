@@ -152,7 +152,7 @@ def test_values_are_values(films: Graph) -> None:
         assert year(year=given).texts == ["Film 1"]
     newer = films.prepare("(?film) -[year]-> (> $year); (?film) -[directed_by]-> (?someone)", k=None)
     assert len(newer(year=1980 + len(HOSTILE)).texts) == 2
-    with pytest.raises(LiteralError, match="no number or time"):
+    with pytest.raises(LiteralError, match="not a number or time"):
         newer(year="later")
     assert films.prepare([("?film", "year", "$year")])(year=1981).texts[:1] == ["Film 1"]
 

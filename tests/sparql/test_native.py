@@ -1218,7 +1218,7 @@ def test_inferred_statements_name_their_axioms(serve: Any, tmp_path: Path) -> No
     with condgraph.open(place, mapping=tmp_path / "map.toml") as there:
         notes = there.status().notes
         for warnings in (notes, [str(one) for one in report.problems]):
-            assert any("title rdfs:subPropertyOf" in one and "is no ordinary property" in one for one in warnings), warnings
+            assert any("title rdfs:subPropertyOf" in one and "is not an ordinary property" in one for one in warnings), warnings
             assert any("one side is a blank node" in one for one in warnings), warnings
         for program, texts in (
             ("Find(C. Eastwood) Relate(made, forward) QueryName()", ["Unforgiven"]),

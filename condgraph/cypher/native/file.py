@@ -116,7 +116,7 @@ def _relationship(relationship: RelationshipType, section: Map[str, Any], about:
             types = {kind for name, _ in prop.types for kind in elements(name)}
             if prop.reading not in ("date", "datetime") and not types & _TIMED:
                 hint = f'[{about}.property.{_word(prop.key)}] with as = "date", and a format, makes it one'
-                raise OptionError(f"{about}.times: {prop.key!r} is no time but {', '.join(sorted(types))}", hint=hint)
+                raise OptionError(f"{about}.times: {prop.key!r} is not a time but {', '.join(sorted(types))}", hint=hint)
         start, end = times.start or None, times.end or None
         if end is not None:
             keys[end] = replace(keys[end], excluded=times.excluded)

@@ -49,7 +49,7 @@ class Compiler:
         """Return the closure of an expression; raise `PlanError` if it is not an expression over a row."""
         build: Any = _BUILD.get(type(expression))
         if build is None:
-            raise PlanError(f"{type(expression).__name__} is no expression over one row")
+            raise PlanError(f"{type(expression).__name__} is not an expression over one row")
         result: Evaluator = build(self, expression)
         return result
 

@@ -112,7 +112,7 @@ def neighbour(run: Run, node: alg.Neighbour) -> Numbers:
     in_table = entities_of[places[entities_of] >= 0] if len(places) else EMPTY
     if len(in_table) < len(entities_of):
         subject = numbered(
-            len(entities_of) - len(in_table), "entity is no table row and has", "entities are no table rows and have"
+            len(entities_of) - len(in_table), "entity is not a table row and has", "entities are not table rows and have"
         )
         run.warn(f"{subject} no neighbours")
     if not len(in_table):

@@ -774,7 +774,7 @@ def _matches(text: str, pattern: str) -> bool:
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise PlanError(f"{shortened(pattern, 60)!r} is no regular expression: {error}") from None
+        raise PlanError(f"{shortened(pattern, 60)!r} is not a regular expression: {error}") from None
     if not _NESTED.search(pattern) and len(text) ** len(_REPEAT.findall(pattern)) <= _MAX_STEPS:
         return compiled.fullmatch(text) is not None
     import pyoxigraph

@@ -91,7 +91,7 @@ def _degrees(value: Any, name: str) -> float:
         raise PlanError(f"the {name} of a point is a number of degrees, not {type_name(value)}")
     number = float(value) if abs(value) < 10**15 else math.nan
     if not math.isfinite(number):
-        raise PlanError(f"the {name} of a point is no number of degrees: {shortened(str(value), 40)}")
+        raise PlanError(f"the {name} of a point is not a number of degrees: {shortened(str(value), 40)}")
     return number
 
 

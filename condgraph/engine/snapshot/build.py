@@ -654,7 +654,7 @@ class Builder(Chunks):
             elif isinstance(item, model.Source):
                 self._source_number(item)
             else:
-                raise LoadError(f"{item!r} is no item of a condition graph")
+                raise LoadError(f"{item!r} is not an item of a condition graph")
 
     def finish(self) -> None:
         """Complete the columns after all items were added; raise `LoadError` if there are too many to number."""

@@ -402,4 +402,4 @@ def _value(value: Any, name: str) -> Any:
         return [_value(item, name) for item in value]
     if hasattr(value, "item") and not isinstance(value, type):
         return _value(value.item(), name)
-    raise OptionError(f"the parameter ${name} is a {type(value).__name__}, which is no value of a query")
+    raise OptionError(f"the parameter ${name} is a {type(value).__name__}, which is not a value of a query")

@@ -274,7 +274,7 @@ class Lowering:
     def warn_of_words(self, e: ex.Expression) -> None:
         """Warn of a property that is used as a truth value but is text such as 'True' in the graph."""
         if isinstance(e, ex.Property) and (word := self.schema.word_of(e.key)).casefold() in ("true", "false"):
-            self.warn(f"{e.key!r} is a text such as {word!r}, which is no truth value: toBoolean(n.{e.key}) makes one of it")
+            self.warn(f"{e.key!r} is a text such as {word!r}, which is not a truth value: toBoolean(n.{e.key}) makes one of it")
 
     @staticmethod
     def check_truth(test: ex.Expression, kind: str = "") -> None:
@@ -583,7 +583,9 @@ class Lowering:
                     f"{item.name!r} in WITH needs a name", hint="give it one with AS", span=(item.position, item.position + 1)
                 )
             if isinstance(item.value, tree.PatternTest):
-                raise PlanError("a pattern is no column", hint="EXISTS { (n)-->() } tells whether it matches, COUNT { } how often")
+                raise PlanError(
+                    "a pattern is not a column", hint="EXISTS { (n)-->() } tells whether it matches, COUNT { } how often"
+                )
             for part in ex.walk(item.value):
                 inner = [getattr(part, name, None) for name in ("where", "result")] if part.bound() else []
                 if any(one is not None and _aggregated(one) for one in inner):

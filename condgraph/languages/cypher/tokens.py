@@ -86,7 +86,7 @@ class Tokens:
                     self.refuse(f"{match[0]!r} follows {text[starts[-1] : start]!r} without a space", start)
                 value = self._number(value, start)
             elif kind == "word" and ends and ends[-1] == start and kinds[-1] == "number":
-                self.refuse(f"{text[starts[-1] : match.end()]!r} is no number and no name", starts[-1])
+                self.refuse(f"{text[starts[-1] : match.end()]!r} is neither a number nor a name", starts[-1])
             kinds.append(str(kind))
             values.append(value)
             starts.append(start)
@@ -115,10 +115,10 @@ class Tokens:
             if len(escape) > 1:
                 code = int(escape[1:], 16)
                 if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-                    self.refuse(f"{match[0]!r} is no character", start + 1 + match.start())
+                    self.refuse(f"{match[0]!r} is not a character", start + 1 + match.start())
                 return chr(code)
             if escape not in _ESCAPES:
-                self.refuse(f"{match[0]!r} is no escape in a string", start + 1 + match.start())
+                self.refuse(f"{match[0]!r} is not an escape in a string", start + 1 + match.start())
             return _ESCAPES[escape]
 
         return _ESCAPE.sub(unescaped, body)

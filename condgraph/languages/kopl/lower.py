@@ -416,7 +416,7 @@ def _concept(low: Lowering, name: str) -> tuple[str | None, tuple[str, ...]]:
     forms = Forms.of(schema.kept, "concept", (*schema.concepts, *schema.tables))
     # A server's schema may claim that any entity exists, so a single match in spelling comes first.
     if len(forms.same(name)) != 1 and schema.has_entity(name):
-        hint = "there is an entity of this name, and it is no concept: Find begins with it"
+        hint = "there is an entity of this name, and it is not a concept: Find begins with it"
         low.unknown("concept", name, 0, near_names(name, forms.names), hint)
     else:
         name = low.written("concept", name, 0, forms.names, None)

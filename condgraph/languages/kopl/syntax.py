@@ -180,7 +180,7 @@ def _quoted(program: str, start: int, roles: tuple[str, ...], function: str) -> 
             try:
                 text, after = _DECODER.raw_decode(program, at)
             except json.JSONDecodeError as error:
-                raise ParseError(f"an argument of {function} is no JSON string: {error.msg}", span=(at, error.pos)) from None
+                raise ParseError(f"an argument of {function} is not a JSON string: {error.msg}", span=(at, error.pos)) from None
         else:
             for mark, mark_at in marks.items():
                 if mark_at < at:

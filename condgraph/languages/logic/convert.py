@@ -209,7 +209,7 @@ def _branch(root: str, bound: set[str], parts: list[Formula]) -> query_tree.Tree
 
 def _no_tree(root: str, formula: Formula) -> NoReturn:
     raise PlanError(
-        f"{shown(formula)} joins ?{root} to another variable by more than one atom, which is no tree",
+        f"{shown(formula)} joins ?{root} to another variable by more than one atom, which is not a tree",
         span=_span(formula),
         hint="write the query as a disjunction of conjunctions, each a tree; a negated part may join by one atom",
     )

@@ -138,7 +138,7 @@ class _VariableMaker:
         if depth > DEEPEST:
             raise ParseError(f"the query is nested deeper than {DEEPEST}")
         if isinstance(program, str) or not isinstance(program, Sequence) or len(program) < 2:
-            raise ParseError(f"{str(program)[:60]!r} is no nested query", hint="such as ((3, (7,)), (12, (5, -2)))")
+            raise ParseError(f"{str(program)[:60]!r} is not a nested query", hint="such as ((3, (7,)), (12, (5, -2)))")
         if _path(program[-1]) and list(program[-1]) != [UNION] and len(program) == 2:
             return self._followed(program[0], list(program[1]), of, depth)
         union = isinstance(program[-1], Sequence) and list(program[-1]) == [UNION]

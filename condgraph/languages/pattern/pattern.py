@@ -159,7 +159,7 @@ def _triple(triple: Any, number: int) -> tuple[str, str, str]:
     elif isinstance(triple, Sequence) and not isinstance(triple, str):
         parts = list(triple)
     else:
-        raise ParseError(f"triple {number} is no triple: {triple!r}")
+        raise ParseError(f"triple {number} is not a triple: {triple!r}")
     if len(parts) != 3:
         raise ParseError(f"triple {number} has {len(parts)} parts, not head, relation and tail: {triple!r}")
     for place in (0, 2):
@@ -167,7 +167,7 @@ def _triple(triple: Any, number: int) -> tuple[str, str, str]:
         parts[place] = written(parts[place]) or parts[place]
     for part in parts:
         if not isinstance(part, str):
-            raise ParseError(f"triple {number} holds {part!r}, which is no text, number or time", hint="a relation is a text")
+            raise ParseError(f"triple {number} holds {part!r}, which is not a text, number or time", hint="a relation is a text")
     return parts[0], parts[1], parts[2]
 
 
@@ -689,7 +689,9 @@ class PatternTemplate:
                 operator, value = part[0], values[part[1]]
                 comparison = f"{operator} {value}"
                 if condition_of(collapse(comparison)) is None:
-                    raise LiteralError(f"{value.parameter} is compared with ({operator}), and {str(value)!r} is no number or time")
+                    raise LiteralError(
+                        f"{value.parameter} is compared with ({operator}), and {str(value)!r} is not a number or time"
+                    )
                 return comparison
             if type(part) is not Hole:
                 return part

@@ -74,7 +74,7 @@ class TableParts:
         """
         for count in (number, offset):
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-                raise OptionError(f"{count!r} is no number of rows", hint="limit(3), limit(10, offset=20)")
+                raise OptionError(f"{count!r} is not a number of rows", hint="limit(3), limit(10, offset=20)")
         columns = _all((per,) if isinstance(per, str) else tuple(per), "show")
         return self._with(limit=number, offset=offset, ties=ties, per=tuple(column.of for column in columns))
 

@@ -170,7 +170,7 @@ class Columns:
             sides = (of.left, of.right)
             for side in sides:
                 if self._is_time(side) and not (of.operator == "-" and all(map(self._may_be_time, sides))):
-                    raise PlanError(f"{title(of)}: {title(side)} is a time, and no number", span=of.span, hint=OF_TIMES)
+                    raise PlanError(f"{title(of)}: {title(side)} is a time, not a number", span=of.span, hint=OF_TIMES)
             return ex.Computed(of.operator, (self.expression(of.left, sums=sums), self.expression(of.right, sums=sums)))
         if of.function in ex.CHOSEN:
             return self._with_option(of, sums=sums)
@@ -200,7 +200,7 @@ class Columns:
         if of.function == "timezone":
             zone_of(option)
         elif (option := option.casefold()) not in TRUNCATIONS:
-            raise PlanError(f"{option!r} is no unit of date_trunc", span=of.span, hint=f"its units: {', '.join(TRUNCATIONS)}")
+            raise PlanError(f"{option!r} is not a unit of date_trunc", span=of.span, hint=f"its units: {', '.join(TRUNCATIONS)}")
         return ex.Computed(cast(ex.Chosen, of.function), (ex.GivenValue(option), self.expression(of.of, sums=sums)))
 
     def _paired(self, of: tree.Call, *, sums: bool) -> ex.Computed:
@@ -244,7 +244,7 @@ class Columns:
         measure = self.measure(of, sums=False)
         if measure.function not in ex.ROW_FUNCTIONS or measure.of is None:
             hint = f"a row is summed up by {', '.join(ex.ROW_FUNCTIONS)}"
-            raise PlanError(f"{title(of)} is no number, and has no place within a row", span=of.span, hint=hint)
+            raise PlanError(f"{title(of)} is not a number, and has no place within a row", span=of.span, hint=hint)
         return ex.RowTotal(measure.function, measure.of)
 
     def measure(self, of: tree.Expression, *, sums: bool = True) -> ex.Measure:
@@ -673,7 +673,7 @@ class TableLowering:
         if measure.function == "values" and not self.each:
             listed = ", ".join([column.name for column in known[: len(known) - len(self.hidden)]])
             raise PlanError(
-                f"{name!r} is no column of the table",
+                f"{name!r} is not a column of the table",
                 span=getattr(of, "span", None),
                 hint=f"its columns are: {listed}; rows are tested before they are grouped with where",
             )

@@ -130,7 +130,7 @@ class Inference:
             return
         fixed = next((iri for iri in (subject, other) if iri in self._fixed), None)
         if fixed is not None or subject.startswith("_:") or other.startswith("_:"):
-            self.left[axiom] = "one side is a blank node" if fixed is None else f"{fixed} is no ordinary property"
+            self.left[axiom] = "one side is a blank node" if fixed is None else f"{fixed} is not an ordinary property"
             return
         self._axioms.add(axiom)
         if len(self._steps) > MOST_AXIOMS:

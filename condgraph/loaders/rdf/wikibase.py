@@ -306,7 +306,7 @@ def full_time(text: str, precision: int) -> Time:
     """
     match = re.fullmatch(r"([+-]?\d+)-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z?", text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no time")
+        raise ValueError(f"{text!r} is not a time")
     year, month, day, hour, minute, second = map(int, match.groups())
     if precision == 14:
         return Time.second(year, month, day, hour, minute, second)

@@ -136,8 +136,8 @@ class Key:
         """Use a literal that is no time as the name of an entity, and take the times of its facts."""
         context = self.lowering.context
         if not context.schema.has_entity(collapse(literal.text)):
-            raise LiteralError(f"{literal.text!r} is no time", span=literal.span, hint="a year is 1960, a day 1960-02-01")
-        context.warn(f"{literal.text!r} is no time; the times of the facts of the entity of this name are taken")
+            raise LiteralError(f"{literal.text!r} is not a time", span=literal.span, hint="a year is 1960, a day 1960-02-01")
+        context.warn(f"{literal.text!r} is not a time; the times of the facts of the entity of this name are taken")
         limits = alg.Validity(alg.Scan(alg.ByName((collapse(literal.text),)), None), "interval")
         if self.part == "interval":
             return alg.DuringAny(facts, _SPANS[condition.op], limits)
@@ -515,7 +515,7 @@ class SearchCall:
                     continue
                 tests = literal_tests(condition.op, value.text, NUMBERS).conditions
                 if not tests:
-                    raise PlanError(f"{value.text!r} is no row number", span=value.span, hint="rows are counted from 1")
+                    raise PlanError(f"{value.text!r} is not a row number", span=value.span, hint="rows are counted from 1")
                 rows = alg.SubjectsOf(alg.FilterValues(numbers, alg.any_of(tests)))
                 continue
             result = self.lowering.evaluate(value)

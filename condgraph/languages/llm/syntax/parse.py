@@ -332,7 +332,7 @@ class Parser:
             raise
         except ParseError as error:
             raise ParseError(
-                f"the text {content[:60]!r} mentions an output and is no expression: {error.message}",
+                f"the text {content[:60]!r} mentions an output and is not an expression: {error.message}",
                 span=error.span or token.span,
                 hint=error.hint or "write the output alone: 'output_of_query1'",
             ) from None
