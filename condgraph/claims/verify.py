@@ -230,7 +230,7 @@ class Facts:
         (backward).
 
         The caller may declare this (forward). Otherwise it holds if nearly every subject in the graph has one: there
-        are at least `LEAST_SUBJECTS` subjects, and at most 1 in `MOST_DOUBLED` statements is a further one of its
+        are at least `MIN_SUBJECTS` subjects, and at most 1 in `SINGLE_RATIO` statements is a further one of its
         subject.
         """
         if direction == "forward" and predicate in self._single:

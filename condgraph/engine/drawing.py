@@ -131,8 +131,8 @@ class _DrawingBuilder:
 
 
 def of_statements(evidence: Sequence[Evidence], answers: Iterable[str] = (), title: str = "statements") -> Drawing:
-    """Draw statements as nodes and edges, up to `MOST_NODES` nodes. `answers` are ids of entities, or texts of
-    values, to highlight. More than `MOST_ALIKE` edges of one predicate at a node that lead to nothing else are one
+    """Draw statements as nodes and edges, up to `MAX_NODES` nodes. `answers` are ids of entities, or texts of
+    values, to highlight. More than `MAX_UNGROUPED` edges of one predicate at a node that lead to nothing else are one
     edge to a group.
     """
     statements = list(islice(evidence, MAX_STATEMENTS))
@@ -180,7 +180,7 @@ def of_statements(evidence: Sequence[Evidence], answers: Iterable[str] = (), tit
 
 def of_kinds(edges: Iterable[tuple[str, str, str, str]], title: str) -> Drawing:
     """Draw kinds as nodes, by name, and predicates (start, text, end, smaller text) between them: at most
-    `MOST_BETWEEN` between two kinds, `MOST_ARROWS` in all.
+    `MAX_PARALLEL` between two kinds, `MAX_ARROWS` in all.
     """
     builder, between = _DrawingBuilder(), Counter[tuple[str, str]]()
     for start, text, end, below in edges:

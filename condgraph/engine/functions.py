@@ -444,7 +444,7 @@ def rounded(arguments: Sequence[operands.Operand], options: operands.Options) ->
     digits_text = options.get("digits", "0")
     if not _DIGITS(digits_text):
         raise operands.Inapplicable(f"round: {shortened(digits_text, 40)!r} is not a number of digits")
-    # No number has more digits than `MOST_DIGITS`.
+    # No number has more digits than `MAX_DIGITS`.
     digits = max(-values.MAX_DIGITS, min(int(digits_text), values.MAX_DIGITS))
     results = []
     for measure in watched(_each(arguments[0], "round")):

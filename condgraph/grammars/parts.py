@@ -157,7 +157,7 @@ def lark(rules: Rules) -> str:
 
 
 def regex(rules: Rules) -> str:
-    """Return the rules as one regular expression for a whole text; raises `OptionError` if it exceeds `LONGEST_REGEX`."""
+    """Return the rules as one regular expression for a whole text; raises `OptionError` if it exceeds `MAX_REGEX`."""
     done: dict[str, str] = {}
     pending = ["root"]
     while pending:

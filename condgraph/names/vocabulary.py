@@ -406,7 +406,7 @@ class Spellings:
         return self._those(self._by_key.find([key]), "marks", lambda other: other == key) or self.aliased(text, key)
 
     def aliased(self, text: str, key: str = "") -> list[Spelling]:
-        """Return the names that a text is an alias of; none if there are more than `MOST_MEANT`. `key` is the result
+        """Return the names that a text is an alias of; none if there are more than `MAX_MEANINGS`. `key` is the result
         of `bare` for the text.
         """
         names = self._of_alias(text, key)

@@ -32,7 +32,7 @@ def test_random_trees_equal_a_dense_recursion(alpha: float, predicted: bool, mon
     dice = random.Random(f"{alpha}{predicted}")
     for round_ in range(by_lane(6, 25, 50)):
         # Each way of projecting is taken, however small the graph.
-        for name, least in (("SORTED_BELOW", 0), ("IN_CACHE", 3), ("AT_ONCE", 2)):
+        for name, least in (("MIN_TABLE", 0), ("IN_CACHE", 3), ("CHUNK", 2)):
             monkeypatch.setattr(propagation, name, dice.choice((least, 65_536)))
         n, relations = dice.choice((7, 25, 60)), 3
         graph, edges = judge.random_graph(dice, n, relations, 2 * n)

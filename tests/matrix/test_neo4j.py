@@ -212,7 +212,7 @@ def test_long_names_whose_answer_is_empty(neo4j_uri: str) -> None:
 def test_nearest_names_of_a_large_graph(world: tuple[Graph, Neo4jGraph], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large graph the names that stand around the one asked for are looked at, here and there."""
     for module in ("condgraph.engine.schema", "condgraph.cypher.store"):
-        monkeypatch.setattr(f"{module}.MOST_COMPARED", 0)
-        monkeypatch.setattr(f"{module}.AROUND", 2)
+        monkeypatch.setattr(f"{module}.MAX_COMPARED", 0)
+        monkeypatch.setattr(f"{module}.NEARBY", 2)
     found = Comparison(*world)
     assert found.ask_all([f"Find({name}) QueryName()" for name in ("An", "Boo", "humans")]).equal == 3, found.report()

@@ -41,7 +41,7 @@ class NativeSchema(StoredSchema):
         return [(node.label, prop) for node in self.mapping.nodes for prop in node.properties if prop.predicate == attribute]
 
     def _is_read_alone(self, key: str, qualifier: bool) -> bool:
-        """See `StoredSchema._read_alone`. It is also True if there are too many values to look at, which answers then report."""
+        """See `StoredSchema._is_read_alone`. It is also True if there are too many values to look at, which answers then report."""
         mapping = self.mapping
         if qualifier:
             of_key = [

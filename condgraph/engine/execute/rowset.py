@@ -646,7 +646,7 @@ def column_of(scope: Scope, terms: Sequence[Any]) -> Terms:
 
 
 def too_many(count: int | None, what: str, hint: str) -> PlanError:
-    """Return the error of an operator with more than `MOST_ROWS` rows; `count` is None if the number is unknown."""
+    """Return the error of an operator with more than `MAX_ROWS` rows; `count` is None if the number is unknown."""
     rows = f"more than {MAX_ROWS:,} rows" if count is None else f"{count:,} rows, more than {MAX_ROWS:,}"
     return PlanError(f"{what} has {rows}", hint=hint)
 

@@ -108,7 +108,7 @@ class EndpointSchema(StoredSchema):
         return super().qualifier_kinds(key) if predicate is None or predicate in self._of else {}
 
     def _is_read_alone(self, key: str, qualifier: bool) -> bool:
-        """Tell whether each value is read on its own. See `StoredSchema._read_alone`.
+        """Tell whether each value is read on its own. See `StoredSchema._is_read_alone`.
 
         That is also true of a literal's language and datatype, of a triple's named graph, and, in a Wikibase, whose
         properties have one type, of properties with neither texts nor numbers without unit.

@@ -322,7 +322,7 @@ class _UnopenedError(Exception):
 
 
 class _Output:
-    """The file that serialisers write to: blocks pass through the limit, and leave in frames of about `PART` bytes."""
+    """The file that serialisers write to: blocks pass through the limit, and leave in frames of about `CHUNK` bytes."""
 
     def __init__(self, passing: Any) -> None:
         self.passing, self.parts, self.size = passing, [], 0
