@@ -210,6 +210,8 @@ class Matching:
             raise beyond("the node of a value as it is", "<pred:value> leads to what it says")
         if isinstance(target, Var):
             self._is(target.name, "node" if relation and attribute else "value" if attribute else "entity")
+            if relation and attribute:
+                self._mixed.add(target.name)
         self._patterns.append(
             solutions.StatementPattern(
                 self._place(subject), predicate, self._place(target, "node"), None,
@@ -237,6 +239,7 @@ class Matching:
                 raise beyond("a literal where a node stands", "<pred:value> leads to what the node of a value says")
             if isinstance(value, Var):
                 self._is(value.name, "node")
+                self._mixed.add(value.name)
             qualifiers.append(solutions.QualifierPattern(key, self._place(value, "node")))
         self._pattern(said.subject, predicate, said.object, term.name, tuple(qualifiers))
 
@@ -267,8 +270,6 @@ class Matching:
         self._sets.setdefault(self._entity(term), []).append(entities)
 
     def _is(self, name: str, sort: Sort) -> None:
-        if sort == "node":
-            self._mixed.add(name)
         known = self.sorts.setdefault(name, sort)
         if known == sort or (sort == "node" and known in NODES):
             return
