@@ -84,7 +84,7 @@ def test_a_gtfs_feed_is_one_source_with_its_own_keys(tmp_path: Path, suffix: str
     assert texts(graph, "FindAll() FilterConcept(fare_rules) Relate(fare_id, forward) QueryAttr(price)") == ["1.50"]
     said = [str(one) for one in report.problems]
     assert any(f"frequencies{suffix}: the table is empty and is left out" in one for one in said)
-    assert sum("no key of" in one or "join=" in one for one in said) == 0
+    assert sum("not a key of" in one or "join=" in one for one in said) == 0
     assert texts(graph, "FindAll() FilterDate(start_date, 2024-01-01, =) Count()") == ["2"]
     assert texts(graph, "FindAll() FilterDate(date, 2024-12-25, =) Relate(service_id, forward) QueryName()") == ["service/XMAS"]
 

@@ -36,9 +36,14 @@ def compare(ask: Callable[[str], Solutions | bool], rdf: Any, text: str) -> int:
         assert not Counter(rows) - Counter(tuple(cell(row[name]) for name in answer.names) for row in all_rows), text
     elif "ORDER BY" in text:
         assert rows == expected_rows, text
-    else:
+    elif not (re.match(r"SELECT \((MIN|MAX)\(", text) and _of_two_types(rows, expected_rows)):
         assert Counter(rows) == Counter(expected_rows), text
     return len(rows)
+
+
+def _of_two_types(rows: Sequence[tuple[Any, ...]], others: Sequence[tuple[Any, ...]]) -> bool:
+    """Return whether the only cells are a text and a number: SPARQL does not tell which of them is more."""
+    return {type(row[0]) for row in (*rows, *others)} == {float, str}
 
 
 def cell(term: Any) -> Any:
