@@ -491,12 +491,12 @@ class _Step:
         return [f for f in facts if isinstance(f.object, Ref) and f.object.id in right]
 
     def queryrelation(self, inputs: list[Result]) -> Result:
-        return self._distinct(f.predicate for f in self._comparison(inputs))
+        return self._distinct(f.predicate for f in self._between(inputs))
 
     def queryrelationqualifier(self, inputs: list[Result], relation: str, qkey: str) -> Result:
         self.relation(relation)
         self.qualifier(qkey)
-        facts = [f for f in self._comparison(inputs) if f.predicate == relation]
+        facts = [f for f in self._between(inputs) if f.predicate == relation]
         return self._distinct(value for f in facts for k, value in f.qualifiers if k == qkey)
 
     def selectbetween(self, inputs: list[Result], key: str, word: str) -> Result:
