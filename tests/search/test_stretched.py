@@ -222,7 +222,7 @@ def test_an_empty_answer_says_what_emptied_it() -> None:
 
 @pytest.mark.parametrize("name", ["lexcal", "opnai:small", "./no/such/folder", "hybrd:lexical", "two words"])
 def test_a_misspelled_encoder_fails_at_once(name: str) -> None:
-    with pytest.raises(OptionError, match=r"is no (encoder|folder)"):
+    with pytest.raises(OptionError, match=r"is not an? (encoder|folder)"):
         world().match([("Ann", "parents", "UNKNOWN 1")], encoder=name)
 
 
