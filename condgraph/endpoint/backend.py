@@ -50,7 +50,7 @@ Source: TypeAlias = Path | Sequence[File] | Mapping[str, Any]
 class OxigraphBackend:
     """A backend over a store (a folder), or over files that every worker loads into memory.
 
-    `state` are headers of every answer from the source, also of those that wait while it is replaced.
+    `state` has headers for the answers from this source: a query that waits for the next source has those of that one.
 
     If a store has the triples of a graph in its default graph (`Stored.source`), `naming` returns the
     store with the named graph, for queries that name graphs. It is called once, in a thread, for the

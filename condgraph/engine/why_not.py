@@ -315,8 +315,8 @@ class Program:
             known = {*self._sizes, *self._empty_with}
             sized = [node for node in self.order if id(node) not in known and not isinstance(node, alg.Scalar)]
             self._sizes.update(zip(map(id, sized), lookup.counts(sized), strict=True))
-        self._consumers: dict[int, list[Node]] = {}
-        self._inputs: dict[int, list[Node]] = {}
+        self._all_users: dict[int, list[Node]] = {}
+        self._all_inputs: dict[int, list[Node]] = {}
         #: Plans by the replaced operator and its replacement, which they keep alive.
         self._plans: dict[tuple[int, int], Node] = {}
         self._filters = [node for node in self.order if isinstance(node, alg.Filter)]
@@ -346,19 +346,19 @@ class Program:
 
     def above(self, node: Node) -> list[Node]:
         """Return the operators that use an operator directly or indirectly, nearest first."""
-        users = self._consumers.get(id(node))
+        users = self._all_users.get(id(node))
         if users is None:
             users, inside = [], {id(node)}
             for part in self.order:
                 if not inside.isdisjoint(map(id, self.inputs[id(part)])):
                     inside.add(id(part))
                     users.append(part)
-            self._consumers[id(node)] = users
+            self._all_users[id(node)] = users
         return users
 
     def below(self, node: Node) -> list[Node]:
         """Return an operator and those below it, nearest first."""
-        parts = self._inputs.get(id(node))
+        parts = self._all_inputs.get(id(node))
         if parts is None:
             parts, seen = [node], {id(node)}
             for part in parts:
@@ -366,7 +366,7 @@ class Program:
                     if id(child) not in seen:
                         seen.add(id(child))
                         parts.append(child)
-            self._inputs[id(node)] = parts
+            self._all_inputs[id(node)] = parts
         return parts
 
     def owner(self, node: Node, steps: Sequence[tuple[str, Node]]) -> int | None:
