@@ -37,7 +37,7 @@ HARD = ("2p", "3p", "2i", "3i")
 POSITIVE = ("1p", "2p", "3p", "2i", "3i", "pi", "ip", "2u", "up")
 NEGATIVE = ("2in", "3in", "inp", "pin", "pni")
 WEIGHTS = (0.0, 0.15, 0.3, 0.5, 0.7, 1.0)
-MOST, LEAST_MODEL, LEAST_RULES = 1 - 1e-4, 1e-7, 1e-3
+MAX_SCORE, MIN_MODEL, MIN_RULES = 1 - 1e-4, 1e-7, 1e-3
 BEGIN = time.perf_counter()
 #: Files of the queries of one kind, drawn by different seeds.
 PARTS = 4
@@ -302,17 +302,17 @@ class Answering:
                 self.kept[key, head] = ids[low:high], values[low:high]
 
     def rules(self, keys: Any, heads: Any) -> tuple[Any, Any]:
-        """Scores of rules, LEAST_RULES where there is none; and which rows were fetched."""
+        """Scores of rules, MIN_RULES where there is none; and which rows were fetched."""
         torch = self.torch
         rows = [self.kept.get(pair) for pair in zip(keys.tolist(), heads.tolist(), strict=True)]
         there = torch.tensor([row is not None for row in rows], device=self.device)
-        dense = torch.full((len(rows), self.n), LEAST_RULES, device=self.device)
+        dense = torch.full((len(rows), self.n), MIN_RULES, device=self.device)
         parts = [(place, row) for place, row in enumerate(rows) if row is not None and len(row[0])]
         if parts:
             ids = torch.from_numpy(np.concatenate([row[0] for _, row in parts]).astype(np.int64)).to(self.device)
             values = torch.from_numpy(np.concatenate([row[1] for _, row in parts])).to(self.device)
             at = np.repeat([place for place, _ in parts], [len(row[0]) for _, row in parts])
-            dense[torch.from_numpy(at).to(self.device), ids] = values.clamp(min=LEAST_RULES)
+            dense[torch.from_numpy(at).to(self.device), ids] = values.clamp(min=MIN_RULES)
         return dense, there
 
     def rows(self, keys: Any, heads: Any, how: How) -> Any:
@@ -324,7 +324,7 @@ class Answering:
             scores = torch.sigmoid(raw)
         elif how.scores == "range":
             low, high = raw.amin(1, keepdim=True), raw.amax(1, keepdim=True)
-            scores = ((raw - low) / (high - low)).clamp(max=MOST)
+            scores = ((raw - low) / (high - low)).clamp(max=MAX_SCORE)
         else:
             if how.norm == "missing":
                 raw[row, item] = -torch.inf
@@ -333,9 +333,9 @@ class Answering:
                 weight = self.weights[keys][:, None] if how.rules == "each" else torch.full_like(logs[:, :1], how.rules)
                 ruled, there = self.rules(keys, heads)
                 weight = weight * there[:, None]
-                logs = (1 - weight) * logs.clamp(min=float(np.log(LEAST_MODEL))) + weight * ruled.log()
+                logs = (1 - weight) * logs.clamp(min=float(np.log(MIN_MODEL))) + weight * ruled.log()
             scores = (logs + float(np.log(how.price))).exp()
-            scores = (scores / (1 + scores) if how.odds else scores).clamp(max=MOST)
+            scores = (scores / (1 + scores) if how.odds else scores).clamp(max=MAX_SCORE)
             scores[scores < how.epsilon] = 0
         if how.observed == "one":
             scores[row, item] = 1
@@ -594,15 +594,17 @@ def mixed(torch: Any, answering: Answering, ranked: Ranked, held: list[np.ndarra
     def every(keys: Any, heads: Any) -> Any:
         known = answering.raw(keys, heads)
         _, _, count = answering.tails(answering.known, keys, heads)
-        logs = (known - torch.logsumexp(known, 1, keepdim=True) + count.clamp(min=1).log()[:, None]).clamp(max=float(np.log(MOST)))
+        logs = (known - torch.logsumexp(known, 1, keepdim=True) + count.clamp(min=1).log()[:, None]).clamp(
+            max=float(np.log(MAX_SCORE))
+        )
         ruled, _ = answering.rules(keys, heads)
         for weight in WEIGHTS:
             if weight == 0.0:
                 yield logs.clone()
             elif weight == 1.0:
-                yield torch.where(ruled <= LEAST_RULES, 0.0, ruled)
+                yield torch.where(ruled <= MIN_RULES, 0.0, ruled)
             else:
-                yield (1 - weight) * logs.clamp(min=float(np.log(LEAST_MODEL))) + weight * ruled.log()
+                yield (1 - weight) * logs.clamp(min=float(np.log(MIN_MODEL))) + weight * ruled.log()
 
     both = ranked.of(some, every)
     # Each validation edge was drawn for one of its directions.

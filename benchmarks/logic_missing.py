@@ -32,7 +32,7 @@ from condgraph.logic.evaluation.sampler import LogicCase, read_triples
 
 KINDS = ("2p", "3p", "2i", "3i")
 #: Scores of predicted edges are below 1, and of rules not below this.
-MOST, LEAST = 1 - 1e-4, 1e-3
+MAX_SCORE, MIN_RULES = 1 - 1e-4, 1e-3
 Key = tuple[int, bool]
 
 
@@ -96,15 +96,15 @@ class Scorer:
             scores = 1 / (1 + np.exp(-raw))
         elif how.scores == "range":
             low, high = raw.min(axis=1, keepdims=True), raw.max(axis=1, keepdims=True)
-            scores = np.minimum((raw - low) / (high - low), MOST)
+            scores = np.minimum((raw - low) / (high - low), MAX_SCORE)
         else:
             if how.observed == "none":
                 raw[row, items] = -np.inf
             powers = np.exp(raw - raw.max(axis=1, keepdims=True))
             counts = np.maximum(np.diff(offsets), 1)
-            scores = np.minimum(powers * (counts / powers.sum(axis=1))[:, None], MOST)
+            scores = np.minimum(powers * (counts / powers.sum(axis=1))[:, None], MAX_SCORE)
         if how.rules:
-            ruled = np.maximum(self._kept(self._ruled, self.rules, key, heads), LEAST)
+            ruled = np.maximum(self._kept(self._ruled, self.rules, key, heads), MIN_RULES)
             scores = np.maximum(scores, 1e-7) ** (1 - how.rules) * ruled**how.rules
         if how.observed != "model":
             scores[row, items] = float(how.observed == "one")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from condgraph.engine.errors import numbered
 from condgraph.engine.facts import Source
-from condgraph.loaders.base import MOST_PROBLEMS, Problem, ProblemKind, Reading, gathered
+from condgraph.loaders.base import MAX_PROBLEMS, Problem, ProblemKind, Reading, gathered
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def report(
         {name: count - before.get(name, 0) for name, count in after.items()},
         sum(reading.skipped for reading in readings),
         sum(reading.warned for reading in readings),
-        tuple(problems[:MOST_PROBLEMS]),
+        tuple(problems[:MAX_PROBLEMS]),
         tuple(gathered(built.warnings)),
         time.perf_counter() - begin,
         tuple(join for reading in readings for join in reading.joins),

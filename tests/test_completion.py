@@ -96,7 +96,7 @@ def test_names_that_a_shell_would_run_are_not_offered(store: Path) -> None:
 
 
 def test_no_more_words_than_a_screen_takes() -> None:
-    assert len(complete.offered((f"w{at}" for at in range(10**9)), "w")) == complete.MOST
+    assert len(complete.offered((f"w{at}" for at in range(10**9)), "w")) == complete.MAX_OFFERED
 
 
 @pytest.mark.slow

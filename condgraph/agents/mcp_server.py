@@ -35,7 +35,7 @@ T = TypeVar("T")
 #: How many calls of tools run at once.
 AT_ONCE: Final = 16
 #: The size limit of an HTTP request in bytes.
-MOST_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 4 << 20
 
 
 def mcp_server(tools: toolbox.Toolbox, *, name: str = "condgraph", at_once: int = AT_ONCE) -> MCPServer[Any]:
@@ -66,7 +66,7 @@ def application(server: Any) -> Any:
     from mcp.server.transport_security import TransportSecuritySettings
 
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    return server.streamable_http_app(max_request_body_size=MOST_BYTES, transport_security=security)
+    return server.streamable_http_app(max_request_body_size=MAX_BYTES, transport_security=security)
 
 
 # -- calls -----------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class Server(MCPServer[Any]):
         supported = next((list(item.input_schema["properties"]) for item in await self.list_tools() if item.name == name), None)
         unknown = [] if supported is None else [argument for argument in arguments if argument not in supported]
         if supported is not None and unknown:
-            message = f"{name} takes no argument {shortened(unknown[0], toolbox.LONGEST)!r}"
+            message = f"{name} takes no argument {shortened(unknown[0], toolbox.MAX_TEXT)!r}"
             return refused(
                 OptionError(message, candidates=nearest(unknown[0], supported), hint=f"it takes: {', '.join(supported)}")
             )

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 # -- records -----------------------------------------------------------------------------------------
 # The results of the tools, as records that can be written as JSON. Lists are cut at the limit and texts
-# at `LONGEST`. Everything that is left out is counted or marked, never dropped silently.
+# at `MAX_TEXT`. Everything that is left out is counted or marked, never dropped silently.
 
 
 #: The most characters of a text in a record.
-LONGEST: Final = 2_000
+MAX_TEXT: Final = 2_000
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Fact:
     def of(cls, fact: Evidence) -> Fact:
         """Convert a piece of evidence."""
         return cls(
-            shortened(str(fact), LONGEST), named(fact.subject), fact.predicate, named(fact.object),
+            shortened(str(fact), MAX_TEXT), named(fact.subject), fact.predicate, named(fact.object),
             {key: named(value) for key, value in fact.qualifiers},
             [place_text(source, row) for source, row in fact.sources],
         )  # fmt: skip
@@ -148,14 +148,14 @@ class Described:
 
 def named(value: Any) -> str:
     """Return a value of a statement as text. For an entity this is its name."""
-    return shortened(shown(value), LONGEST)
+    return shortened(shown(value), MAX_TEXT)
 
 
 def answered(answer: Answer, limit: int, facts: int) -> Answered:
     """Convert an answer that was cut at a limit to a record with at most `facts` facts."""
     evidence: Sequence[Any] = answer.evidence if facts else ()
     return Answered(
-        shortened(answer.program, LONGEST), answer.language, [shortened(text, LONGEST) for text in answer.texts[:limit]],
+        shortened(answer.program, MAX_TEXT), answer.language, [shortened(text, MAX_TEXT) for text in answer.texts[:limit]],
         [_short(item, limit) for item in answer.data()[:limit]], len(answer.values) + answer.cut, list(answer.warnings),
         [Fact.of(fact) for fact in evidence[:facts]], len(evidence),
     )  # fmt: skip
@@ -170,7 +170,7 @@ def _cut(value: Any, limit: int) -> Any:
     if isinstance(value, list):
         more = [f"... and {len(value) - limit:,} more"] if len(value) > limit else []
         return [_cut(item, limit) for item in value[:limit]] + more
-    return shortened(value, LONGEST) if isinstance(value, str) else value
+    return shortened(value, MAX_TEXT) if isinstance(value, str) else value
 
 
 def failure(error: CondgraphError) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def failure(error: CondgraphError) -> dict[str, Any]:
     if error.span is not None:
         data["at"] = list(error.span)
     if isinstance(error, UnknownNameError):
-        data |= {"kind": error.kind, "name": shortened(error.name, LONGEST)}
+        data |= {"kind": error.kind, "name": shortened(error.name, MAX_TEXT)}
     return {"error": marked(data)}
 
 
@@ -212,11 +212,11 @@ def plain(record: Any) -> dict[str, Any]:
 
 
 #: The most values, facts or subgraphs that one call returns.
-MOST: Final = 1_000
+MAX_RESULTS: Final = 1_000
 #: How many seconds a server spends on the examples in its descriptions before it starts.
 AT_START: Final = 5.0
 #: The most characters of a program, pattern, question or name.
-MOST_CHARACTERS: Final = 100_000
+MAX_CHARACTERS: Final = 100_000
 
 
 # The parameters of the tools: a type, a description for models, and bounds in pydantic's words.
@@ -236,8 +236,8 @@ _Prefer = Annotated[
     "What counts of two statements that contradict each other: rank, latest, earliest, or sources, best first; or one of these "
     'for each predicate, such as {"capital": "latest"}',
 ]
-_Limit = Annotated[int, f"The most results to give, at most {MOST:,}", {"ge": 1, "le": MOST}]
-_Facts = Annotated[int, "How many of the statements that the answer rests on to give", {"ge": 0, "le": MOST}]
+_Limit = Annotated[int, f"The most results to give, at most {MAX_RESULTS:,}", {"ge": 1, "le": MAX_RESULTS}]
+_Facts = Annotated[int, "How many of the statements that the answer rests on to give", {"ge": 0, "le": MAX_RESULTS}]
 _Offset = Annotated[int, "How many statements to leave out at the beginning", {"ge": 0}]
 _Source = Annotated[str | None, "Only what has to do with this source"]
 _Concept = Annotated[str | None, "Only what has to do with this concept"]
@@ -245,7 +245,7 @@ _Predicate = Annotated[str | None, "Only this relation or attribute"]
 _Tokens = Annotated[int, "How long the text may be, in tokens", {"ge": 1, "le": 100_000}]
 _Name = Annotated[str, "A name, spelled as you know it"]
 _Pattern = Annotated[str, "Triples like (UNKNOWN 1) -[relation]-> (name), one a line; names may be misspelled, directions guessed"]
-_Nearest = Annotated[int, "How many of the nearest subgraphs", {"ge": 1, "le": MOST}]
+_Nearest = Annotated[int, "How many of the nearest subgraphs", {"ge": 1, "le": MAX_RESULTS}]
 _Question = Annotated[str, "A question in plain words"]
 
 
@@ -331,17 +331,17 @@ class Toolbox:
             try:
                 answer = graph.kopl([{"function": "Find", "inputs": [name]}], limit=limit)
                 entities = [
-                    {"id": entity.id, "name": shortened(entity.name, LONGEST), "kind": entity.kind.name.lower()}
+                    {"id": entity.id, "name": shortened(entity.name, MAX_TEXT), "kind": entity.kind.name.lower()}
                     for entity in answer.entities
                 ]
             except UnknownNameError as error:
                 return NameLookup(
-                    shortened(name, LONGEST), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near_names])), 0
+                    shortened(name, MAX_TEXT), [], is_a, [], [], [], list(dict.fromkeys([*error.candidates, *near_names])), 0
                 )
             store = graph._store_of(None)
-            predicates = {direction: plan_texts(store, plan, MOST) for direction, plan in around(ByName((name,))).items()}
+            predicates = {direction: plan_texts(store, plan, MAX_RESULTS) for direction, plan in around(ByName((name,))).items()}
             return NameLookup(
-                shortened(name, LONGEST), entities, ["entity", *is_a],
+                shortened(name, MAX_TEXT), entities, ["entity", *is_a],
                 predicates["value"], predicates["forward"], predicates["backward"],
                 [], len(answer) + answer.cut,
             )  # fmt: skip
@@ -391,12 +391,12 @@ class Toolbox:
         checked(limit, "limit")
         checked(offset, "offset", 1 << 31, least=0)
         with within(self.timeout, cancelled):
-            answer = self.asked(program, language, parameters, MOST, table, **_view(at, between, certain, as_of, prefer))
+            answer = self.asked(program, language, parameters, MAX_RESULTS, table, **_view(at, between, certain, as_of, prefer))
             evidence = answer.evidence
             searched = [str(item) for item in getattr(evidence, "searched", ())]
-            texts = [shortened(text, LONGEST) for text in answer.texts[:limit]]
+            texts = [shortened(text, MAX_TEXT) for text in answer.texts[:limit]]
             facts = [Fact.of(item) for item in evidence[offset : offset + limit]]
-            return Evidenced(shortened(answer.program, LONGEST), texts, facts, offset, len(evidence), searched)
+            return Evidenced(shortened(answer.program, MAX_TEXT), texts, facts, offset, len(evidence), searched)
 
     def asked(
         self,
@@ -462,12 +462,12 @@ class Toolbox:
             unknown = [(index, node.name) for index, node in enumerate(answer.pattern.nodes) if not node.known]
             subgraphs = [
                 Subgraph(
-                    round(item.distance, 6), {name: shortened(item.nodes[index].text, LONGEST) for index, name in unknown},
-                    [[shortened(part, LONGEST) for part in triple] for triple in item.triples],
+                    round(item.distance, 6), {name: shortened(item.nodes[index].text, MAX_TEXT) for index, name in unknown},
+                    [[shortened(part, MAX_TEXT) for part in triple] for triple in item.triples],
                 )
                 for item in answer.shown
             ]  # fmt: skip
-            return Matched(shortened(answer.program, LONGEST), subgraphs, len(answer), answer.exact, list(answer.warnings))
+            return Matched(shortened(answer.program, MAX_TEXT), subgraphs, len(answer), answer.exact, list(answer.warnings))
 
     def ask(self, question: _Question, *, cancelled: Event | None = None) -> dict[str, Any]:
         """Ask in plain words: a language model writes a program, which is run. Gives status,
@@ -488,7 +488,7 @@ def _view(at: str | None, between: Sequence[str] | None, certain: bool, as_of: s
     return {"at": at, "between": between, "certain": certain, "as_of": as_of, "prefer": prefer}
 
 
-def checked(number: int, what: str, most: int = MOST, *, least: int = 1) -> None:
+def checked(number: int, what: str, most: int = MAX_RESULTS, *, least: int = 1) -> None:
     """Raise `OptionError` if a number is out of bounds."""
     if not least <= number <= most:
         raise OptionError(f"{what} is from {least} to {most:,}, not {number}")
@@ -496,8 +496,8 @@ def checked(number: int, what: str, most: int = MOST, *, least: int = 1) -> None
 
 def short(text: str, what: str) -> None:
     """Raise `OptionError` if a text is too long."""
-    if len(text) > MOST_CHARACTERS:
-        raise OptionError(f"the {what} has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read")
+    if len(text) > MAX_CHARACTERS:
+        raise OptionError(f"the {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
 
 
 # -- plain functions for frameworks ------------------------------------------------------------------
@@ -607,9 +607,9 @@ def pieces(tools: Toolbox, asked: str, *, k: int = PIECES, parameters: Mapping[s
     graph = tools.graph
     with within(tools.timeout):
         if parameters or language != PATTERN:
-            answer = tools.asked(asked, language, parameters, MOST)
+            answer = tools.asked(asked, language, parameters, MAX_RESULTS)
         else:
-            answer = graph.match(asked, k=max(1, k), limit=MOST, timeout=tools.timeout)
+            answer = graph.match(asked, k=max(1, k), limit=MAX_RESULTS, timeout=tools.timeout)
         return _of(answer, k, {"program": answer.program, "language": language})
 
 
@@ -623,9 +623,9 @@ def _in_words(tools: Toolbox, question: str, k: int) -> list[Piece]:
 
 
 def _of(answer: Any, k: int, about: dict[str, Any]) -> list[Piece]:
-    texts = [shortened(text, LONGEST) for text in answer.texts[:MOST]]
+    texts = [shortened(text, MAX_TEXT) for text in answer.texts[:MAX_RESULTS]]
     warnings = {"warnings": list(answer.warnings)} if answer.warnings else {}
-    ids = tuple(entity.id for entity in answer.entities[:MOST])
+    ids = tuple(entity.id for entity in answer.entities[:MAX_RESULTS])
     result = [Piece("; ".join(texts), about | {"kind": "answer", "total": len(answer.texts)} | warnings, ids)]
     for item in answer.evidence[:k]:
         fact = Fact.of(item)

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 #: How many turns are searched, the most entities of each group, and the most values of an answer in a prompt.
-MOST_TURNS: Final = 6
-_MOST_OF_GROUP: Final = 10
-MOST_SHOWN: Final = 10
+MAX_TURNS: Final = 6
+_MAX_GROUP: Final = 10
+MAX_SHOWN: Final = 10
 #: The most entities of an answer to which a later part may refer.
-MOST_ENTITIES: Final = 10_000
+MAX_ENTITIES: Final = 10_000
 
 
 def _words(text: str) -> frozenset[str]:
@@ -113,7 +113,7 @@ def refer(
         single = next(((origin, group[0]) for origin, group in fitting if len(group) == 1), None)
         if single is not None:
             others = tuple(dict.fromkeys(entity for _, group in fitting for entity in group if entity != single[1]))
-            references.append(Reference(text, start, end, (single[1],), single[0], others[:_MOST_OF_GROUP]))
+            references.append(Reference(text, start, end, (single[1],), single[0], others[:_MAX_GROUP]))
         elif fitting:
             origin, group = fitting[0]
             choices.append(Choice("entity", text, tuple(Option(entity.id or entity.name, entity.name, origin) for entity in group)))
@@ -131,7 +131,7 @@ def answer_references(question: str, answers: Mapping[str, Asked], known: KnownN
     result = []
     for match in ANSWER.finditer(question):
         if (part := answers.get(match[0])) is not None:
-            entities = answered_entities(part, known) or [Referent(text, "") for text in part.texts[:MOST_SHOWN]]
+            entities = answered_entities(part, known) or [Referent(text, "") for text in part.texts[:MAX_SHOWN]]
             origin = f"the answer to {part.question!r}"
             result.append(Reference(match[0], match.start(), match.end(), tuple(entities), origin))
     return result
@@ -172,7 +172,7 @@ def _groups(before: Sequence[Asked], kind: str, known: KnownNames) -> Iterator[t
     Entities known to be a "she" are left out for "he", and the other way round.
     """
     kinds = _said_kinds(before)
-    for turn in [*reversed(before)][:MOST_TURNS]:
+    for turn in [*reversed(before)][:MAX_TURNS]:
         check()
         for origin, group in (
             (f"the answer to {turn.question!r}", answered_entities(turn, known)),
@@ -189,8 +189,8 @@ def answered_entities(turn: Asked, known: KnownNames) -> list[Referent]:
     """Return the first entities of an answer. If the answer has texts, return those that name entities."""
     if turn.answer is None or turn.status not in ("answered", "doubtful"):
         return []
-    entities = [entity for entity in turn.answer.entities[:_MOST_OF_GROUP] if entity.kind is not EntityKind.CONCEPT]
-    texts = turn.texts[:_MOST_OF_GROUP]
+    entities = [entity for entity in turn.answer.entities[:_MAX_GROUP] if entity.kind is not EntityKind.CONCEPT]
+    texts = turn.texts[:_MAX_GROUP]
     if entities and {entity.name for entity in entities} & set(texts):
         return list(dict.fromkeys(Referent(entity.name, entity.id) for entity in entities))
     named = [text for text in texts if known.linker.entities.folded(text)]
@@ -207,7 +207,7 @@ def entities_of(part: Asked, known: KnownNames) -> Standing | None:
         return None
     entities = [entity for entity in part.answer.entities if entity.kind is not EntityKind.CONCEPT]
     texts = part.texts
-    if max(len(entities), len(texts)) > MOST_ENTITIES:
+    if max(len(entities), len(texts)) > MAX_ENTITIES:
         return None
     if {entity.name for entity in entities} >= set(texts):
         ids = dict.fromkeys(entity.id for entity in entities)
@@ -218,7 +218,7 @@ def entities_of(part: Asked, known: KnownNames) -> Standing | None:
 
 def part_limit(limit: int | None) -> int | None:
     """Return the limit for the answer of a part that later parts refer to, since these need every entity."""
-    return None if limit is None else max(limit, MOST_ENTITIES + 1)
+    return None if limit is None else max(limit, MAX_ENTITIES + 1)
 
 
 def asked_entities(turn: Asked) -> list[Referent]:
@@ -243,7 +243,7 @@ def _said_kinds(before: Sequence[Asked]) -> dict[str, str]:
         words = set(words_of(turn.question))
         she, he = bool(words & _SHE), bool(words & _HE)
         if she != he and turn.status in ("answered", "doubtful"):
-            kinds |= dict.fromkeys(turn.texts[:_MOST_OF_GROUP], "she" if she else "he")
+            kinds |= dict.fromkeys(turn.texts[:_MAX_GROUP], "she" if she else "he")
     return kinds
 
 
@@ -284,8 +284,8 @@ def _origin(groups: Sequence[tuple[str, list[Referent]]], one: Referent) -> str:
 def history_line(turn: Asked) -> str:
     """Return a question of a conversation with its answer, for the data of a prompt."""
     texts = turn.texts
-    more = f" and {len(texts) - MOST_SHOWN:,} more" if len(texts) > MOST_SHOWN else ""
-    answer = ", ".join(quoted(text) for text in texts[:MOST_SHOWN]) + more or "no answer"
+    more = f" and {len(texts) - MAX_SHOWN:,} more" if len(texts) > MAX_SHOWN else ""
+    answer = ", ".join(quoted(text) for text in texts[:MAX_SHOWN]) + more or "no answer"
     return f"- {quoted(' '.join(turn.question.split()))}: {answer}"
 
 
@@ -296,7 +296,7 @@ def reference_lines(references: Sequence[Reference], sizes: Mapping[str, int]) -
     """
     lines = []
     for item in references:
-        names = ", ".join(quoted(entity.name) for entity in item.entities[:MOST_SHOWN])
+        names = ", ".join(quoted(entity.name) for entity in item.entities[:MAX_SHOWN])
         note = f"; in a program, {item.text} as the name of an entity is all {sizes[item.text]:,}" if item.text in sizes else ""
         lines.append(f"In the question, {quoted(item.text)} is {names}{note}")
     return lines

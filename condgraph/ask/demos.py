@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 #: The most characters of a question, and of a program.
-MOST_QUESTION: Final = 2_000
-MOST_PROGRAM: Final = 20_000
+MAX_QUESTION: Final = 2_000
+MAX_PROGRAM: Final = 20_000
 #: The weight of the most frequent name, relative to a name in a demonstration with the same question.
 _USUAL: Final = 0.6
 _STATIC: Final = Path(__file__).with_name("prompts") / "demonstrations.v1.jsonl"
@@ -107,8 +107,8 @@ class Demos:
         """
         if not question.strip():
             raise OptionError("the question is empty")
-        if len(program) > MOST_PROGRAM or len(question) > MOST_QUESTION:
-            raise OptionError(f"a program is a text of at most {MOST_PROGRAM:,} characters, a question of {MOST_QUESTION:,}")
+        if len(program) > MAX_PROGRAM or len(question) > MAX_QUESTION:
+            raise OptionError(f"a program is a text of at most {MAX_PROGRAM:,} characters, a question of {MAX_QUESTION:,}")
         with within(timeout):
             language = detect(program)
             options: dict[str, Any] = {"source": source} if language == "llm_query" and source is not None else {}

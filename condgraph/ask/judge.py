@@ -75,8 +75,8 @@ _DATE: Final = re.compile(
     re.IGNORECASE,
 )
 #: How many values of an answer, and how many texts of a plan, are examined.
-_MOST: Final = 50
-_MOST_TEXTS: Final = 2_000
+_MAX_VALUES: Final = 50
+_MAX_TEXTS: Final = 2_000
 #: The kinds of names that are predicates.
 _PREDICATES: Final = frozenset(("relation", "attribute", "predicate", "relationship type", "property", "column"))
 #: Words longer than this may have one wrong letter, and the number of first letters that forms of a word share.
@@ -127,7 +127,7 @@ def doubts(
     # Words with a capital are names. Lower-case words may be names by chance.
     named = [item for item in named if any(letter.isupper() or letter.isdigit() for letter in item.text)]
     # A program writes 11 March 1992 as 1992-03-11.
-    dates = [match.span() for match in islice(_DATE.finditer(question), _MOST)]
+    dates = [match.span() for match in islice(_DATE.finditer(question), _MAX_VALUES)]
     named = [item for item in named if not any(start <= item.start and item.end <= end for start, end in dates)]
     # If "they" refers to several entities, a program may repeat how they were found.
     named = [item for item in named if len(item.names) == 1 or item.text in question]
@@ -173,7 +173,7 @@ def _compared(plan: Node) -> Iterator[Compare]:
 def _equal(question: str, plan: Node) -> str:
     """Return a doubt if a program looks for exactly a number, but the question for more or less than it."""
     comparison = _BEYOND.search(question)
-    compared = list(islice(_compared(plan), _MOST)) if comparison is not None else []
+    compared = list(islice(_compared(plan), _MAX_VALUES)) if comparison is not None else []
     if comparison is None or any(item.operator not in ("=", "!=") for item in compared):
         return ""
     digits = re.sub(r"\D", "", comparison[1])
@@ -187,13 +187,13 @@ def _other_time(question: str, attempt: Attempt, today: date) -> str:
     This is the case if the program considers no time, and a statement of its answer did not hold in a year
     that the question mentions, or does not hold today.
     """
-    years = list(dict.fromkeys(match[0] for match in islice(_YEAR.finditer(question), _MOST)))
+    years = list(dict.fromkeys(match[0] for match in islice(_YEAR.finditer(question), _MAX_VALUES)))
     now = _TODAY.search(question) if not years and english(question) else None
     program = _REMARKS.sub("", attempt.program)
     if (not years and now is None) or attempt.answer is None or _LOOKS_AT_TIME.search(program):
         return ""
     times = [Bounds.of(Time.parse(text)) for text in years or [today.isoformat()]]
-    for fact in islice(attempt.answer.evidence, _MOST):
+    for fact in islice(attempt.answer.evidence, _MAX_VALUES):
         bounds = Bounds.stated(fact.qualifiers)
         if bounds is not None and all(bounds.together(time) is False for time in times):
             when = ", ".join(f"{name} {value}" for name, value in fact.qualifiers)
@@ -227,7 +227,7 @@ def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node
             looked |= dict.fromkeys(name for name in node.names if name not in concepts)
     looked |= {one.value: None for one in _compared(plan) if one.operator == "=" and isinstance(one.value, str)}
     # Lower-case words may be values that stand for other words of the question, such as "female" for women.
-    names = [name for name in islice(looked, _MOST) if any(letter.isupper() for letter in name)]
+    names = [name for name in islice(looked, _MAX_VALUES) if any(letter.isupper() for letter in name)]
     if not names:
         return ""
     text = f"{question} {before}"
@@ -377,7 +377,7 @@ def _said(words: Sequence[str], by: Sequence[str]) -> bool:
 
 def _misfit(kind: Wanted, answer: Answer) -> str:
     """Return the type of an answer if the question asks for another one, or "" if it fits or may fit."""
-    rows = answer.values[:_MOST]
+    rows = answer.values[:_MAX_VALUES]
     cells = [cell for row in rows for cell in (row if isinstance(row, tuple) and answer.columns else (row,)) if cell is not None]
     if not cells:
         return ""
@@ -425,7 +425,7 @@ def _texts(plan: Node) -> list[str]:
     for node in postorder(plan):
         for item in fields(node):  # type: ignore[arg-type]
             result += _in(getattr(node, item.name))
-            if len(result) > _MOST_TEXTS:
+            if len(result) > _MAX_TEXTS:
                 return result
     return result
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from condgraph.models.chat import ChatModel
 
 #: The most parts of a question, the most characters of each and of the reply with them, and the reply's token limit.
-MOST_PARTS: Final = 6
-_LONGEST: Final = 500
-_MOST_READ: Final = 10_000
+MAX_PARTS: Final = 6
+_MAX_PART: Final = 500
+_MAX_READ: Final = 10_000
 _TOKENS: Final = 400
 _LINE: Final = re.compile(r"^[ \t]{0,8}(\d{1,2})[.):][ \t]{0,8}(\S[^\n]*)$", re.MULTILINE)
 
@@ -45,15 +45,15 @@ def split(reply: str) -> tuple[list[str], str]:
     """
     if declines(reply):
         return [], ""
-    lines = [(int(match[1]), " ".join(match[2].split())) for match in _LINE.finditer(reply[:_MOST_READ])]
+    lines = [(int(match[1]), " ".join(match[2].split())) for match in _LINE.finditer(reply[:_MAX_READ])]
     texts = [text for _, text in lines]
     if len(texts) < 2:
         return [], "" if texts else "there are none in the reply"
-    if [number for number, _ in lines] != list(range(1, len(lines) + 1)) or len(texts) > MOST_PARTS:
-        return [], f"they are not numbered from 1, at most {MOST_PARTS}"
+    if [number for number, _ in lines] != list(range(1, len(lines) + 1)) or len(texts) > MAX_PARTS:
+        return [], f"they are not numbered from 1, at most {MAX_PARTS}"
     for number, text in enumerate(texts, start=1):
-        if len(text) > _LONGEST:
-            return [], f"part {number} has more than {_LONGEST} characters"
+        if len(text) > _MAX_PART:
+            return [], f"part {number} has more than {_MAX_PART} characters"
         if any(not 0 < other < number for other in _refers(text)):
             return [], f"part {number} refers to an answer that is not before it"
     return texts, ""
@@ -137,7 +137,7 @@ class InParts:
 
     def _split(self) -> None:
         """Let the model split the question."""
-        prompt = self.whole.prompts.fill("parts", question=self.whole.asked, most=str(MOST_PARTS))
+        prompt = self.whole.prompts.fill("parts", question=self.whole.asked, most=str(MAX_PARTS))
         with self.whole.step("split") as about:
             try:
                 result = self.model.chat([{"role": "user", "content": prompt}], max_tokens=_TOKENS, seed=self.options.seed)

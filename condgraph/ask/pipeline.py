@@ -12,7 +12,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from condgraph.ask.chat import ANSWER, MOST_SHOWN, MOST_TURNS, answer_references, history_line, refer, reference_lines, referred
+from condgraph.ask.chat import ANSWER, MAX_SHOWN, MAX_TURNS, answer_references, history_line, refer, reference_lines, referred
 from condgraph.ask.demos import Demos, Similar, names_of
 from condgraph.ask.judge import confidence, doubts, fit, taken_instead
 from condgraph.ask.programs import METHODS, VIA_OF, Runner, candidates, declines, feedback_of, first_program, gives_up, program_in
@@ -36,7 +36,7 @@ from condgraph.ask.prompt import (
     speaks_of_now,
 )
 from condgraph.ask.records import (
-    MOST_DEMOS,
+    MAX_DEMOS,
     Asked,
     AskOptions,
     AskStep,
@@ -129,9 +129,9 @@ def route(
 
 
 #: The most values of an argument that are shown, the most characters of each, and the most returned values.
-MOST_VALUES: Final = 100
-_LONGEST: Final = 200
-_MOST_GIVEN: Final = 1_000
+MAX_VALUES: Final = 100
+_MAX_VALUE: Final = 200
+_MAX_RETURNED: Final = 1_000
 
 
 class Functions:
@@ -145,14 +145,14 @@ class Functions:
         """Return the values computed by the model. Raises `ModelError` if they are not a JSON list."""
         lines = []
         for number, argument in enumerate(call.arguments, start=1):
-            values = ", ".join(quoted(text, _LONGEST) for text in argument.texts[:MOST_VALUES])
-            rest = f" and {len(argument.texts) - MOST_VALUES} more" if len(argument.texts) > MOST_VALUES else ""
+            values = ", ".join(quoted(text, _MAX_VALUE) for text in argument.texts[:MAX_VALUES])
+            rest = f" and {len(argument.texts) - MAX_VALUES} more" if len(argument.texts) > MAX_VALUES else ""
             lines.append(f"{quoted(argument.name or f'argument {number}')}: [{values}]{rest}")
-        lines += [f"{quoted(name)}: {quoted(text, _LONGEST)}" for name, text in call.options.items()]
+        lines += [f"{quoted(name)}: {quoted(text, _MAX_VALUE)}" for name, text in call.options.items()]
         values = "\n".join(lines)
         self._shown.append(f"{call.name}: {values}")
         prompt = self._prompts.fill(
-            "function", mark=self._mark, question=" ".join(self._question.split()), step=quoted(call.words, _LONGEST),
+            "function", mark=self._mark, question=" ".join(self._question.split()), step=quoted(call.words, _MAX_VALUE),
             function=quoted(call.name), values=block(self._mark, values.replace(self._mark, "")),
         )  # fmt: skip
         result = self._model.chat([{"role": "user", "content": prompt}], max_tokens=300, seed=self._seed)
@@ -168,7 +168,7 @@ def _listed(text: str, name: str) -> list[Any]:
         raise errors.ModelError(f"the model gave no JSON list for the function {name!r}: {errors.shortened(text, 80)!r}") from None
     values = parsed if isinstance(parsed, list) else [parsed]
     valid = [value for value in values if isinstance(value, (str, int, float)) and not isinstance(value, bool)]
-    if len(valid) != len(values) or len(valid) > _MOST_GIVEN:
+    if len(valid) != len(values) or len(valid) > _MAX_RETURNED:
         raise errors.ModelError(f"the model gave more than texts and numbers for the function {name!r}")
     return valid
 
@@ -250,9 +250,9 @@ _BEFORE: Final = 0.5
 #: The token limit of a reply: this multiple of the longest program among the demonstrations, within limits. It
 #: is doubled after a reply that was cut off, and quadrupled if the model was cut off while thinking.
 _PROGRAMS: Final = 3
-LEAST_REPLY: Final = 400
-MOST_REPLY: Final = 1_600
-MOST_THOUGHT: Final = 8_000
+MIN_REPLY: Final = 400
+MAX_REPLY: Final = 1_600
+MAX_THINKING: Final = 8_000
 #: A text that no program contains, but that models write when they continue with a question of their own.
 STOPS: Final = ("\nQuestion:",)
 #: How many characters of a reply the model is shown again.
@@ -292,7 +292,7 @@ class Asking:
         #: Notes about the earlier turns that are shown.
         self.history: list[str] = []
         #: The most tokens of the next reply.
-        self.reply_tokens = LEAST_REPLY
+        self.reply_tokens = MIN_REPLY
         #: The limits of the call itself. The seconds of the budget may end earlier.
         self.bounds = current()
 
@@ -345,7 +345,7 @@ class Asking:
             if source is None:
                 last = [turn.source for turn in options.before if turn.source in sources]
                 ranked = tuple(dict.fromkeys([*filter(None, last[-1:]), *ranked]))
-            most = MOST_DEMOS if options.demos is None else options.demos
+            most = MAX_DEMOS if options.demos is None else options.demos
             similar = self._similar(form, most)
             if self.via == "auto":
                 before = next((turn.language for turn in reversed(options.before) if turn.answer is not None), "")
@@ -410,7 +410,7 @@ class Asking:
         """
         lines, programs = [], []
         before = self.options.before
-        for turn in [*reversed(before)][:MOST_TURNS]:
+        for turn in [*reversed(before)][:MAX_TURNS]:
             line = history_line(turn)
             program = f"Question: {' '.join(turn.question.split())}\nProgram:\n{turn.program}\n\n" if turn.program else ""
             program = program if turn.language == self.via else ""
@@ -508,7 +508,7 @@ class Asking:
             shown.append(item)
             texts.append(text)
             used += cost
-            self.reply_tokens = min(max(self.reply_tokens, _PROGRAMS * self.count(item.demo.program)), MOST_REPLY)
+            self.reply_tokens = min(max(self.reply_tokens, _PROGRAMS * self.count(item.demo.program)), MAX_REPLY)
         weights = self.graph.demos.weights(similar)
         history, programs = self._shown_history(_FOR_HISTORY * left) if options.before or self.references else ([], "")
         used += self.count("\n".join([*history, programs])) if history else 0
@@ -713,7 +713,7 @@ class Asking:
                 error=reason,
                 feedback=feedback,
             )
-            self.reply_tokens = min((4 if thinks else 2) * self.reply_tokens, MOST_THOUGHT if thinks else MOST_REPLY)
+            self.reply_tokens = min((4 if thinks else 2) * self.reply_tokens, MAX_THINKING if thinks else MAX_REPLY)
         elif result is None:
             # The model is asked again, and declines again if it does not know the answer.
             self.declined += gives_up(reply)
@@ -753,7 +753,7 @@ class Asking:
         if attempt.answer is None or attempt.stage is not None:
             return []
         instead = taken_instead(self.question, self.mentions, attempt, before, known)
-        earlier = " ".join(text for turn in self.options.before for text in (turn.question, turn.program, *turn.texts[:MOST_SHOWN]))
+        earlier = " ".join(text for turn in self.options.before for text in (turn.question, turn.program, *turn.texts[:MAX_SHOWN]))
         return [*doubts(self.question, self.mentions, attempt, known, earlier, self.options.today), *instead]
 
     def _run(self, runner: Runner, reply: str, program: str, language: str) -> Attempt:

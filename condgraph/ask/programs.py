@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 # -- replies -----------------------------------------------------------------------------------------
 # A program is one contiguous piece of the reply, or one JSON string in it, and is never assembled from
-# several pieces. Every reader takes linear time and reads only the first `MOST_REPLY_READ` characters.
+# several pieces. Every reader takes linear time and reads only the first `MAX_REPLY_READ` characters.
 
 
 #: The most characters of a reply that are read; programs have at most a few thousand.
-MOST_REPLY_READ: Final = 100_000
+MAX_REPLY_READ: Final = 100_000
 _FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
 _QUERY: Final = re.compile(r"\bQuery[ \t]*+\d\w*+[ \t*_]*+:|\bget_information[ \t]*+\(", re.IGNORECASE)
 _STEPS: Final = re.compile(r"^[ \t>*_`#-]*(?:Step[ \t]*\d|Query[ \t]*\d|Target[ \t]+type)", re.IGNORECASE | re.MULTILINE)
@@ -116,7 +116,7 @@ def first_program(reply: str, via: str, *, cut: bool = False) -> ReplyProgram | 
     if not programs:
         return None
     text, language = programs[0]
-    cut = cut and reply[:MOST_REPLY_READ].rstrip().endswith(text.rstrip()[-20:])
+    cut = cut and reply[:MAX_REPLY_READ].rstrip().endswith(text.rstrip()[-20:])
     end = METHODS[VIA_OF[language]].end(text, cut)
     if end is None:
         return None
@@ -126,7 +126,7 @@ def first_program(reply: str, via: str, *, cut: bool = False) -> ReplyProgram | 
 
 
 def _programs(reply: str, via: str) -> Iterator[tuple[str, str]]:
-    return (program for piece in _pieces(reply[:MOST_REPLY_READ]) if (program := _program(piece, via)) is not None)
+    return (program for piece in _pieces(reply[:MAX_REPLY_READ]) if (program := _program(piece, via)) is not None)
 
 
 def _end_of_queries(text: str, cut: bool) -> int | None:
@@ -170,7 +170,7 @@ def _end_of_functions(text: str, cut: bool) -> int | None:
         with suppress(errors.CondgraphError):
             parse_kopl(text)
             return len(text)
-    for closed in islice(_CLOSED.finditer(text), _MOST_FUNCTIONS):
+    for closed in islice(_CLOSED.finditer(text), _MAX_FUNCTIONS):
         prefix = text[: closed.end()]
         try:
             steps, _ = parse_kopl(prefix)
@@ -198,7 +198,7 @@ def _end_of_cypher(text: str, cut: bool) -> int | None:
     was cut off may be incomplete, and the lines after it may belong to it.
     """
     ends, at = [], 0
-    for line in text[:_LONGEST_CYPHER].splitlines(keepends=True)[:_MOST_LINES]:
+    for line in text[:_MAX_CYPHER].splitlines(keepends=True)[:_MAX_LINES]:
         at += len(line)
         if line.strip():
             ends.append(at)
@@ -248,12 +248,12 @@ _CYPHER_LINE: Final = re.compile(
 )
 _GOES_ON: Final = ("ORDER", "SKIP", "OFFSET", "LIMIT", "UNION")
 #: The most lines and characters of a Cypher query that are searched for its end.
-_MOST_LINES, _LONGEST_CYPHER = 64, 20_000
+_MAX_LINES, _MAX_CYPHER = 64, 20_000
 _STEP_LINE: Final = re.compile(r"^[ \t>*_`#-]*Step[ \t]*(\d{0,9})", re.IGNORECASE)
 #: The end of a function call, before the next call or the end of the line.
 _CLOSED: Final = re.compile(r"\)(?=\s|$|[;.`])")
 #: The most functions of a KoPL program that are read, and the functions that end a program.
-_MOST_FUNCTIONS: Final = 64
+_MAX_FUNCTIONS: Final = 64
 _ENDING: Final = frozenset(
     name for name in FUNCTIONS if name in ("What", "Count") or name.startswith(("Query", "Select", "Verify"))
 )
@@ -340,10 +340,10 @@ def _kopl(text: str) -> str:
 
 #: The most characters of the faulty part of a program, and of the whole feedback.
 _PART: Final = 60
-MOST_FEEDBACK: Final = 1_500
+MAX_FEEDBACK: Final = 1_500
 #: The most names offered in place of one, and the most drafts.
-MOST_NAMES: Final = 8
-_MOST_OFFERED: Final = 3
+MAX_NAMES: Final = 8
+_MAX_OFFERED: Final = 3
 #: The kinds of names in Cypher, with the terms of the other languages.
 _KINDS: Final = {
     "label": "concept", "relationship type": "relation", "property": "attribute", "property of relationships": "qualifier",
@@ -367,7 +367,7 @@ def feedback_of(attempt: Attempt, known: KnownNames) -> str:
         lines = _of_error(attempt, attempt.failure, known)
     else:
         lines = [attempt.error]
-    return unmarked(errors.shortened("\n".join(line for line in lines if line), MOST_FEEDBACK))
+    return unmarked(errors.shortened("\n".join(line for line in lines if line), MAX_FEEDBACK))
 
 
 def _of_error(attempt: Attempt, error: errors.CondgraphError, known: KnownNames) -> list[str]:
@@ -382,7 +382,7 @@ def _of_error(attempt: Attempt, error: errors.CondgraphError, known: KnownNames)
         near = candidates(error, known)
         if near:
             lines.append(f"Nearest names: {_listed(near)}")
-        lines += [_of_draft(draft) for draft in attempt.drafts[:_MOST_OFFERED]]
+        lines += [_of_draft(draft) for draft in attempt.drafts[:_MAX_OFFERED]]
         lines.append(_qualifier(error, known) or _of_cypher(error, known))
         if error.kind == "function" and attempt.language == "llm_query":
             lines.append(f"The functions are {_FUNCTIONS}.")
@@ -410,9 +410,9 @@ def candidates(error: errors.UnknownNameError, known: KnownNames) -> list[str]:
     if output is not None and error.kind != "output":
         result = [f"output_of_query{output[1]}", *result]
     if error.name in known.qualifiers.names and kind in ("relation", "attribute"):
-        return result[:MOST_NAMES]
+        return result[:MAX_NAMES]
     if kind == "key":
-        return result[:MOST_NAMES]
+        return result[:MAX_NAMES]
     if kind in ("relation", "attribute", "predicate"):
         of_kind = set(known.of_kind(kind)) if error.kind in _KINDS else None
         near = near_names(error.name, known.predicates.names)
@@ -429,7 +429,7 @@ def candidates(error: errors.UnknownNameError, known: KnownNames) -> list[str]:
         vocabulary = known.concepts if kind == "concept" else known.predicates
         order = sorted(known.of_kind(kind), key=lambda at: (-vocabulary.sizes[at], vocabulary.names[at]))
         result = [vocabulary.names[at] for at in order]
-    return list(dict.fromkeys(result))[:MOST_NAMES]
+    return list(dict.fromkeys(result))[:MAX_NAMES]
 
 
 def _qualifier(error: errors.UnknownNameError, known: KnownNames) -> str:
@@ -438,7 +438,7 @@ def _qualifier(error: errors.UnknownNameError, known: KnownNames) -> str:
         return ""
     rows = [item for item in known.survey["predicates"] if any(key == error.name for key, _ in item[4])]
     rows.sort(key=lambda item: -(item[1] + item[2]))
-    return f"Facts of these have it: {_listed([row[0] for row in rows[:MOST_NAMES]])}"
+    return f"Facts of these have it: {_listed([row[0] for row in rows[:MAX_NAMES]])}"
 
 
 def _of_cypher(error: errors.UnknownNameError, known: KnownNames) -> str:
@@ -450,7 +450,7 @@ def _of_cypher(error: errors.UnknownNameError, known: KnownNames) -> str:
     rows = [item for item in known.survey["predicates"] if any(key == error.name for key, _ in item[4])]
     if error.kind == "property" and rows:
         rows.sort(key=lambda item: -(item[1] + item[2]))
-        types = [CYPHER.arrow(item[0], True) for item in rows[:MOST_NAMES]]
+        types = [CYPHER.arrow(item[0], True) for item in rows[:MAX_NAMES]]
         return f"It is a property of relationships: {', '.join(types)}"
     place = known.places.get(error.name)
     if place is None:
@@ -534,13 +534,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 #: The most sources in which a program is tried, and the most meanings of a name.
-MOST_TRIED: Final = 10
+MAX_TRIED: Final = 10
 #: The most names tried in place of an unknown one, the seconds for all of them, and the most texts of each draft.
-MOST_DRAFTS: Final = 4
+MAX_DRAFTS: Final = 4
 _DRAFTS: Final = 2.0
-_MOST_TEXTS: Final = 20
+_MAX_TEXTS: Final = 20
 #: The most values that an unknown one is compared with.
-_MOST_NEAR: Final = 1_000
+_MAX_NEAR: Final = 1_000
 #: Kinds of unknown names that belong to the language itself: a text with an unknown one is not a program of it.
 _OF_LANGUAGE: Final = frozenset(("KoPL function", "function", "direction", "operator", "choice", "parameter of get_information"))
 
@@ -646,7 +646,7 @@ class Runner:
         ranked = [name for name in self.offered if name in error.candidates]
         ranked += [name for name in error.candidates if name not in ranked]
         tried: list[tuple[int, str, Answer, Lowered]] = []
-        for name in ranked[:MOST_TRIED]:
+        for name in ranked[:MAX_TRIED]:
             check()
             try:
                 answer, lowered = self._answer(begun, name)
@@ -657,7 +657,7 @@ class Runner:
             if answer.values:
                 tried.append((sum("is read as" in warning for warning in answer.warnings), name, answer, lowered))
         shown = errors.shortened(error.message, 200)
-        note = f"{shown}: tried {len(ranked[:MOST_TRIED])} of {len(ranked)}, {len(tried)} gave something"
+        note = f"{shown}: tried {len(ranked[:MAX_TRIED])} of {len(ranked)}, {len(tried)} gave something"
         if not tried:
             failed = replace(begun, stage="resolving", error=str(error), code=error.code, notes=(note,))
             return replace(failed, failure=error)
@@ -684,7 +684,7 @@ class Runner:
             answer, lowered = self._answer(begun, begun.source, meant)
         for name, ids in ambiguous.items():
             answers: dict[str, Answer] = {}
-            for entity_id in ids[:MOST_TRIED]:
+            for entity_id in ids[:MAX_TRIED]:
                 check()
                 answers[entity_id] = self._answer(begun, begun.source, {**meant, name: entity_id})[0]
             answering = {entity_id: item for entity_id, item in answers.items() if _has_content(item)}
@@ -717,13 +717,13 @@ class Runner:
         result: list[Draft] = []
         try:
             with within(_DRAFTS):
-                for name in names[:MOST_DRAFTS]:
+                for name in names[:MAX_DRAFTS]:
                     check()
                     written = _written(name, quote, attempt.language)
                     program = f"{attempt.program[:start]}{written}{attempt.program[end:]}"
                     draft = self.attempt(attempt.reply, program, attempt.language)
                     if draft.answer is not None and draft.stage is None and draft.gave:
-                        result.append(Draft(error.name, name, program, draft.gave[:_MOST_TEXTS], tuple(judge(draft))))
+                        result.append(Draft(error.name, name, program, draft.gave[:_MAX_TEXTS], tuple(judge(draft))))
         except errors.DeadlineError:
             check()
         return sorted(result, key=lambda draft: len(draft.doubts))
@@ -752,7 +752,7 @@ class Runner:
         matches would answer 0 and look certain.
         """
         store = self.graph._store_of(None)
-        for key, text in islice(_texts_of(parse_cypher(unfenced(program)).query), MOST_TRIED):
+        for key, text in islice(_texts_of(parse_cypher(unfenced(program)).query), MAX_TRIED):
             check()
             values = alg.Scan(None, (key,), "subject", "subject", "attribute")
             if plan_texts(store, alg.Names(alg.ByName((text,))), 1) or plan_texts(
@@ -762,9 +762,9 @@ class Runner:
             if key == "name":
                 known = known_of(store, self.graph._survey())
                 names = known.linker.entities
-                near = entities(text, known, [names.names[place] for place in names.folded(text)])[:MOST_NAMES]
+                near = entities(text, known, [names.names[place] for place in names.folded(text)])[:MAX_NAMES]
             else:
-                near = errors.nearest(text, plan_texts(store, alg.Distinct(alg.Objects(values)), _MOST_NEAR))
+                near = errors.nearest(text, plan_texts(store, alg.Distinct(alg.Objects(values)), _MAX_NEAR))
             raise errors.UnknownNameError("entity" if key == "name" else f"value of {key!r}", text, candidates=near)
 
     # -- patterns ----------------------------------------------------------------------------------

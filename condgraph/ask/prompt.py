@@ -30,9 +30,7 @@ from condgraph.names.linking import ENTITY_THRESHOLD, Linker
 from condgraph.names.vocabulary import DIMENSION, Spelling, Spellings, Vocabulary, bare, resolve
 from condgraph.names.words import STOP, WORD, others, stem, words_of
 from condgraph.overview.schema import (
-    MAX_NAME as LONGEST_NAME,
-)
-from condgraph.overview.schema import (
+    MAX_NAME,
     WORDS,
     ConceptSchema,
     CypherWording,
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
 #: characters of a question that are searched for word families.
 _FAMILY: Final = 0.8
 _TYPE: Final = 0.1
-_MOST_FAMILIES: Final = 1_000
+_MAX_FAMILIES: Final = 1_000
 _ASKS: Final = (
     (
         re.compile(
@@ -216,7 +214,7 @@ class KnownNames:
         result = self.predicates.scores(words)
         if not len(result):
             return result
-        result = result + _FAMILY * np.array(self.families.fits(shortened(words, _MOST_FAMILIES)), np.float64) / 1000
+        result = result + _FAMILY * np.array(self.families.fits(shortened(words, _MAX_FAMILIES)), np.float64) / 1000
         for pattern, kind in _ASKS:
             if pattern.search(words):
                 result[self._of_type(kind)] += _TYPE
@@ -313,10 +311,10 @@ def schema_of(store: Store) -> KnownSchema:
 
 
 #: The most words (and quoted texts) of a question that are looked up, and the most words of a name.
-MOST_WORDS: Final = 200
-LONGEST: Final = 10
+MAX_WORDS: Final = 200
+MAX_NAME_WORDS: Final = 10
 #: The most names that are looked up by similarity where none is equal.
-_MOST_SIMILAR: Final = 4
+_MAX_SIMILAR: Final = 4
 _QUOTED: Final = re.compile(r'"([^"\n]{1,200})"|“([^”\n]{1,200})”|\[([^\]\n]{1,200})\]|‘([^’\n]{1,200})’')
 _PARTICLES: Final = frozenset(("of", "the", "de", "la", "and", "in", "von", "van", "der", "du", "di", "da"))
 
@@ -354,10 +352,10 @@ def mentions_in(question: str, known: KnownNames) -> list[Mention]:
     """Return the mentions in a question, in order; of two that overlap, the longer one. Names match as people type them
     (`KnownNames.spellings`); near matches have scores.
     """
-    spans = [(match.start(), match.end()) for match in WORD.finditer(question)][:MOST_WORDS]
+    spans = [(match.start(), match.end()) for match in WORD.finditer(question)][:MAX_WORDS]
     vocabulary = known.linker.entities
     mentions: list[Mention] = []
-    for match in islice(_QUOTED.finditer(question), MOST_WORDS):
+    for match in islice(_QUOTED.finditer(question), MAX_WORDS):
         check()
         quoted_text = next(text for text in match.groups() if text is not None)
         names = tuple(dict.fromkeys(vocabulary.names[place] for place in vocabulary.folded(quoted_text)))
@@ -372,7 +370,7 @@ def mentions_in(question: str, known: KnownNames) -> list[Mention]:
                 Mention(quoted_text, match.start(), match.end(), tuple(dict.fromkeys(m.name for m in near.matches)), exact=False)
             )
     rows = known.rows_named(_capital_runs(question, spans))
-    for length in range(min(LONGEST, len(spans)), 0, -1):
+    for length in range(min(MAX_NAME_WORDS, len(spans)), 0, -1):
         check()
         for first in range(len(spans) - length + 1):
             start, end = spans[first][0], spans[first + length - 1][1]
@@ -418,7 +416,7 @@ def _typed(text: str, length: int, known: KnownNames) -> list[Spelling]:
     words = words_of(text)
     content = [word for word in words if word not in STOP and stem(word) not in known.stems and not others(word)]
     # Words of the question itself, or a single short word, are no name.
-    if not content or (length == 1 and len(text) < (_SHORTEST_CAPITAL if text[:1].isupper() else _SHORTEST_TYPED)):
+    if not content or (length == 1 and len(text) < (_MIN_CAPITAL if text[:1].isupper() else _MIN_TYPED)):
         return []
     spellings = [spelling for spelling in known.spellings.typed(text) if len(words_of(spelling.name)) >= len(words) - 1]
     if words[0] in STOP or words[-1] in STOP:
@@ -476,8 +474,8 @@ def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[M
         if not _UNSPACED.search(question, start, end):
             continue
         check()
-        end = min(end, start + _LONGEST_RUN)
-        for size in range(min(end - start, _LONGEST_UNSPACED), 1, -1):
+        end = min(end, start + _MAX_RUN)
+        for size in range(min(end - start, _MAX_UNSPACED), 1, -1):
             for at in range(start, end - size + 1):
                 text = question[at : at + size]
                 if _overlaps([*taken, *result], at, at + size) or not _UNSPACED.search(text):
@@ -490,21 +488,21 @@ def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[M
 
 
 #: The fewest letters of a single word in which one may be wrong: with a capital, and without.
-_SHORTEST_CAPITAL, _SHORTEST_TYPED = 3, 5
+_MIN_CAPITAL, _MIN_TYPED = 3, 5
 #: Letters of scripts that have no spaces between words, or particles attached to words; how many of them
 #: are searched in a run, and the most letters of a name there.
 _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-_LONGEST_RUN, _LONGEST_UNSPACED = 120, 20
+_MAX_RUN, _MAX_UNSPACED = 120, 20
 
 
 def not_looked_at(question: str) -> str | None:
     """Return a warning about the part of a long question that is not searched for names; None for shorter questions."""
-    next_word = next(islice(WORD.finditer(question), MOST_WORDS, None), None)
-    next_quote = next(islice(_QUOTED.finditer(question), MOST_WORDS, None), None)
+    next_word = next(islice(WORD.finditer(question), MAX_WORDS, None), None)
+    next_quote = next(islice(_QUOTED.finditer(question), MAX_WORDS, None), None)
     if next_word is None and next_quote is None:
         return None
     what = "words" if next_quote is None else "quoted texts" if next_word is None else "words, and the first quoted texts,"
-    first = f"the first {MOST_WORDS} {what} of the question"
+    first = f"the first {MAX_WORDS} {what} of the question"
     return f"names of the graph are looked for among {first}: what stands behind may be named too"
 
 
@@ -512,10 +510,10 @@ def crowded_aliases(question: str, found: Sequence[Mention], known: KnownNames) 
     """Return the words of a question that are an alias of so many entities that none is chosen, with the names of these
     entities. Words within a name are left out; of two that overlap, the longer one counts.
     """
-    spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MOST_WORDS]
+    spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MAX_WORDS]
     taken = [(item.start, item.end) for item in found if item.names]
     result: dict[str, list[str]] = {}
-    for length in range(min(LONGEST, len(spans)), 0, -1):
+    for length in range(min(MAX_NAME_WORDS, len(spans)), 0, -1):
         check()
         for first in range(len(spans) - length + 1):
             start, end = spans[first][0], spans[first + length - 1][1]
@@ -577,7 +575,7 @@ def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
     texts: dict[str, None] = {}
     for first, (start, _) in enumerate(spans):
         if question[start].isupper() or question[start].isdigit():
-            for _, end in spans[first : first + LONGEST]:
+            for _, end in spans[first : first + MAX_NAME_WORDS]:
                 texts[question[start:end]] = None
     return list(texts)
 
@@ -597,7 +595,7 @@ def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mentio
             continue
         while run and question[slice(*run[-1])] in _PARTICLES:
             run.pop()
-        if run and any(question[a:b][:1].isupper() for a, b in run) and len(result) < _MOST_SIMILAR:
+        if run and any(question[a:b][:1].isupper() for a, b in run) and len(result) < _MAX_SIMILAR:
             text = question[run[0][0] : run[-1][1]]
             if not (len(run) == 1 and run[0][0] == 0):
                 near = resolve(text, known.linker.entities, threshold=ENTITY_THRESHOLD)
@@ -616,22 +614,22 @@ def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mentio
 
 
 #: The most entities of a question whose relations are looked up.
-_MOST_THINGS: Final = 3
+_MAX_THINGS: Final = 3
 #: The most statements around an entity whose second steps are looked up.
-_MOST_AROUND: Final = 2_000
+_MAX_AROUND: Final = 2_000
 #: The most sources that are offered where none is given.
-MOST_SOURCES: Final = 3
+MAX_SOURCES: Final = 3
 #: The share of the budget of each section; names get the rest.
 _SHARES: Final = {"things": 0.25, "paths": 0.1, "rich": 0.15, "told": 0.92, "concepts": 0.12, "keys": 0.1}
 #: The most predicates shown of one entity, and the most pairs of entities whose connections are looked up.
-_MOST_OF_ONE: Final = 12
-_MOST_PAIRS: Final = 3
+_MAX_OF_ENTITY: Final = 12
+_MAX_PAIRS: Final = 3
 #: In fewer tokens, no predicate is described in full.
 _SMALL: Final = 800
 #: The most characters of the names of kinds in a small excerpt.
 _CUT: Final = 24
 #: The most predicates that are described.
-_MOST_TOLD: Final = 1_000
+_MAX_DESCRIBED: Final = 1_000
 #: The number of names that are always listed, and the score that further names need.
 _IN_ANY_CASE: Final = 4
 _FITS: Final = 0.25
@@ -699,7 +697,7 @@ def excerpt(
     single = [(item, wording.entity(item.names[:1], _key_of(known, store, item.names, wording))) for item, _, _ in things]
     paths = _paths(known, store, single, scores, wording)
     ranked = rank_sources(known, scores, words) if sources is None and source is None else list(sources or ())
-    offered = (source,) if source is not None else tuple(ranked[: MOST_SOURCES if len(known.sources.names) > 10 else 10])
+    offered = (source,) if source is not None else tuple(ranked[: MAX_SOURCES if len(known.sources.names) > 10 else 10])
     allowed = _allowed(known, source, offered)
     order = _order(scores, known.predicates.sizes, allowed)
     concepts = known.concepts.scores(words)
@@ -771,7 +769,7 @@ def _entity_texts(
     """
     things: list[tuple[Mention, str, list[str]]] = []
     fitting = scores.copy()
-    for mention in [candidate for candidate in found if candidate.names][:_MOST_THINGS]:
+    for mention in [candidate for candidate in found if candidate.names][:_MAX_THINGS]:
         check()
         around = predicates_around(known, store, mention.names)
         directions: dict[str, list[str]] = {}
@@ -785,7 +783,7 @@ def _entity_texts(
         order = sorted(directions, key=lambda name: (-fitting[known.places[name]] if name in known.places else 0.0, name))
         lines = [
             words.around(name, known.predicate(known.places[name]) if name in known.places else None, directions[name])
-            for name in order[:_MOST_OF_ONE]
+            for name in order[:_MAX_OF_ENTITY]
         ]
         things.append((mention, words.entity(mention.names[:3], _key_of(known, store, mention.names, words)), lines))
     return things
@@ -814,11 +812,11 @@ def _paths(
     """
     lines: list[str] = []
     pairs = [(left, right) for number, left in enumerate(found) for right in found[number + 1 :] if left[0].names != right[0].names]
-    for (first_mention, left_end), (second_mention, right_end) in pairs[:_MOST_PAIRS]:
+    for (first_mention, left_end), (second_mention, right_end) in pairs[:_MAX_PAIRS]:
         check()
         first, second = alg.ByName(first_mention.names), alg.ByName(second_mention.names)
         steps, back = ([alg.Scan(end, None, *direction, "relation") for direction in _WAYS] for end in (first, second))
-        if sum(store.counted(steps + back, lambda _: ())) > _MOST_AROUND:
+        if sum(store.counted(steps + back, lambda _: ())) > _MAX_AROUND:
             continue
         middle = alg.intersect(alg.union(*map(alg.Reached, steps)), alg.union(*map(alg.Reached, back)))
         connections = [_between(store, left, right) for left, right in ((first, second), (first, middle), (middle, second))]
@@ -855,7 +853,7 @@ def predicates_around(known: KnownNames, store: Store, names: tuple[str, ...]) -
         result = {direction: plan_texts(store, plan) for direction, plan in alg.around(alg.ByName(names)).items()}
         steps = alg.Scan(alg.ByName(names), None, "subject", "object", "relation")
         back = alg.Scan(alg.ByName(names), None, "object", "subject", "relation")
-        if sum(store.counted([steps, back], lambda _: ())) <= _MOST_AROUND:
+        if sum(store.counted([steps, back], lambda _: ())) <= _MAX_AROUND:
             beyond = alg.Predicates(alg.Scan(alg.Reached(steps), None)), alg.Predicates(alg.Scan(alg.Reached(back), None))
             result["beyond"] = [text for plan in beyond for text in plan_texts(store, alg.Distinct(plan))]
         if len(cache) > 4_096:
@@ -958,10 +956,10 @@ class _Writer:
         title = self._words.predicates
         share = _SHARES["told"] * self._left - self._counted(title + "\n")
         small = self._tokens < _SMALL
-        rich, longest = 0.0 if small else _SHARES["rich"] * share, _CUT if small else LONGEST_NAME
+        rich, longest = 0.0 if small else _SHARES["rich"] * share, _CUT if small else MAX_NAME
         lines: dict[int, str] = {}
         used = 0.0
-        for place in order[:_MOST_TOLD]:
+        for place in order[:_MAX_DESCRIBED]:
             check()
             value = self._known.predicate(place)
             line = self._line(value, 0) if used < rich else self._words.short(value, longest=longest)
@@ -1031,7 +1029,7 @@ _CALLS: Final = tuple(
     )
 )
 #: The most calls that are shown.
-_MOST_CALLS: Final = 5
+_MAX_CALLS: Final = 5
 _NOW: Final = re.compile(
     r"\b(?:now|today|tonight|yesterday|current(?:ly)?|present(?:ly)?|nowadays|(?:this|last|next|past) (?:year|month|week|decade|"
     r"century)|ago|recent(?:ly)?|still|so far|to date|how old|upcoming|(?:past|last) \w+ (?:years|months|days|decades))\b",
@@ -1045,8 +1043,8 @@ def calls_for(question: str) -> list[str]:
     >>> [line.partition("(")[0] for line in calls_for("Which 5 highest mountains has each country?")]
     ['- group_by', '- top']
     """
-    text = question[:_MOST_ASKED]
-    return [line for words, line in _CALLS if words.search(text)][:_MOST_CALLS]
+    text = question[:_MAX_QUESTION]
+    return [line for words, line in _CALLS if words.search(text)][:_MAX_CALLS]
 
 
 #: Words that ask for groups, an order, the first few, equal variables, or parts of texts.
@@ -1067,7 +1065,7 @@ def beyond_kopl(question: str) -> str | None:
     >>> beyond_kopl("Who directed the most movies?"), beyond_kopl("Who directed Speed?")
     ('the most movies', None)
     """
-    match = _BEYOND_KOPL.search(question[:_MOST_ASKED])
+    match = _BEYOND_KOPL.search(question[:_MAX_QUESTION])
     return None if match is None else match[0]
 
 
@@ -1077,11 +1075,11 @@ def speaks_of_now(question: str) -> bool:
     >>> speaks_of_now("Who is the current president?"), speaks_of_now("Who was president in 1984?")
     (True, False)
     """
-    return _NOW.search(question[:_MOST_ASKED]) is not None
+    return _NOW.search(question[:_MAX_QUESTION]) is not None
 
 
 #: The most characters of a question that are searched for these words.
-_MOST_ASKED: Final = 2_000
+_MAX_QUESTION: Final = 2_000
 
 
 # -- prompt files ----------------------------------------------------------------------------------
@@ -1107,7 +1105,7 @@ _OWN: Final = Path(__file__).with_name("prompts")
 _FILE: Final = re.compile(r"([a-z]+)\.v(\d+)\.txt")
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z]+)\}")
 #: The most characters of a prompt file.
-MOST: Final = 50_000
+MAX_PROMPT: Final = 50_000
 
 
 class Prompts:
@@ -1163,8 +1161,8 @@ def _read_now(folder: Path) -> dict[str, tuple[str, str]]:
         version = int(match[2])
         if match[1] not in result or result[match[1]][0] < version:
             text = path.read_text("utf-8")
-            if len(text) > MOST:
-                raise OptionError(f"the prompt {path.name} has more than {MOST:,} characters")
+            if len(text) > MAX_PROMPT:
+                raise OptionError(f"the prompt {path.name} has more than {MAX_PROMPT:,} characters")
             result[match[1]] = version, path.name, text
     return {name: (file, text) for name, (_, file, text) in result.items()}
 

@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 
 #: The most values in the text, the most cited statements, and the most statements that are searched for them.
-MOST_CITED_VALUES: Final = 20
-MOST_CITED: Final = 10
-_MOST_SEEN: Final = 200
+MAX_CITED_VALUES: Final = 20
+MAX_CITED: Final = 10
+_MAX_SEARCHED: Final = 200
 _CITED: Final = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
 #: A sentence with its citations before or after its end mark. A text without either is one sentence.
 _SENTENCE: Final = re.compile(r".*?(?:\[[\d, ]{1,40}\] ?[.!?。！？]+|[.!?。！？]+ ?(?:\[[\d, ]{1,40}\] ?)+|$)")
 #: Spaces, except those within numbers.
 _SPACES: Final = re.compile(r"[ \t\r\n\f\v]+")
 #: How many characters of a model's text are examined.
-_LONGEST: Final = 4_000
+_MAX_TEXT: Final = 4_000
 #: A number, with the separators between its digits.
 _NUMBER: Final = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+)?")
 #: Typical words of English questions, those among them that other languages have, too, and common words of these.
@@ -79,10 +79,10 @@ def plain(answer: Answer) -> tuple[str, tuple[str, ...]]:
         return "", ()
     statements = cited(answer)
     parts = []
-    for text in texts[:MOST_CITED_VALUES]:
+    for text in texts[:MAX_CITED_VALUES]:
         numbers = [number for number, item in enumerate(statements, start=1) if _appears(text, item)][:3]
         parts.append(text + "".join(f" [{number}]" for number in numbers))
-    rest = f" and {len(texts) - MOST_CITED_VALUES} more" if len(texts) > MOST_CITED_VALUES else ""
+    rest = f" and {len(texts) - MAX_CITED_VALUES} more" if len(texts) > MAX_CITED_VALUES else ""
     if not any("[" in item for item in parts) and statements:
         # The answer is a count or a verification, which no statement contains.
         parts[-1] += " " + "".join(f"[{number}]" for number in range(1, min(len(statements), 3) + 1))
@@ -91,10 +91,10 @@ def plain(answer: Answer) -> tuple[str, tuple[str, ...]]:
 
 def cited(answer: Answer) -> list[str]:
     """Return the statements that contain the values of an answer, or the first ones if none does."""
-    statements = [str(item) for item in islice(answer.evidence, _MOST_SEEN)]
-    texts = answer.texts[:MOST_CITED_VALUES]
+    statements = [str(item) for item in islice(answer.evidence, _MAX_SEARCHED)]
+    texts = answer.texts[:MAX_CITED_VALUES]
     showing = [item for item in statements if any(_appears(text, item) for text in texts)]
-    return list(dict.fromkeys([*showing, *statements]))[:MOST_CITED]
+    return list(dict.fromkeys([*showing, *statements]))[:MAX_CITED]
 
 
 def renumbered(text: str, by: int) -> str:
@@ -104,7 +104,7 @@ def renumbered(text: str, by: int) -> str:
 
 def facts_of(answer: Answer, statements: Sequence[str]) -> str:
     """Return what a model is shown to put an answer into words: values and numbered statements as JSON strings."""
-    values = unmarked(json.dumps([shortened(text, 200) for text in answer.texts[:MOST_CITED_VALUES]], ensure_ascii=True))
+    values = unmarked(json.dumps([shortened(text, 200) for text in answer.texts[:MAX_CITED_VALUES]], ensure_ascii=True))
     lines = [f"[{number}] {quoted(item, 300)}" for number, item in enumerate(statements, start=1)]
     return "\n".join([f"Answer: {values}", *lines])
 
@@ -130,7 +130,7 @@ def holding(text: str, question: str, answer: Answer, statements: Sequence[str],
         else:
             kept.append(part)
     result = " ".join(kept)
-    values = answer.texts[:MOST_CITED_VALUES]
+    values = answer.texts[:MAX_CITED_VALUES]
     if not text.strip():
         wrong.append("it is empty")
     elif kept and values and not any(_said(value, result, question) for value in values):
@@ -140,7 +140,7 @@ def holding(text: str, question: str, answer: Answer, statements: Sequence[str],
 
 def parts_of(text: str) -> list[str]:
     """Return the sentences of a text. A part without citations belongs to the sentence after it."""
-    line = _SPACES.sub(" ", text[:_LONGEST])
+    line = _SPACES.sub(" ", text[:_MAX_TEXT])
     return [part for match in _SENTENCE.finditer(line) if (part := match[0].strip())]
 
 
@@ -156,7 +156,7 @@ def why_not(part: str, question: str, answer: Answer, statements: Sequence[str],
     wrong = [number for number in numbers if not 1 <= number <= len(statements)]
     if wrong:
         return f"it cites [{wrong[0]}], and {len(statements)} statements were shown"
-    places = [question, *(statements[number - 1] for number in numbers), *answer.texts[:MOST_CITED_VALUES]]
+    places = [question, *(statements[number - 1] for number in numbers), *answer.texts[:MAX_CITED_VALUES]]
     body = _CITED.sub(" ", part)
     comma = _decimal_comma(question)
     known_numbers = {number for place in places for number in _values(place, comma=False)}
@@ -591,8 +591,8 @@ def _option(one: Option) -> dict[str, Any]:
 
 
 #: The default number of demonstrations in a prompt, and the most samples of one question.
-MOST_DEMOS: Final = 8
-MOST_SAMPLES: Final = 50
+MAX_DEMOS: Final = 8
+MAX_SAMPLES: Final = 50
 #: The default tokens of the graph's excerpt, and its share of a prompt.
 EXCERPT: Final = 2_000
 _EXCERPT_SHARE: Final = 0.4
@@ -647,7 +647,7 @@ class AskOptions:
             raise OptionError(
                 f"aware= is an option of programs in KoPL, and via is {self.via!r}", hint='via="kopl" or "auto", or aware=False'
             )
-        for name, least, most in (("samples", 1, MOST_SAMPLES), ("retries", 0, 20), ("excerpt_tokens", 0, 10**6)):
+        for name, least, most in (("samples", 1, MAX_SAMPLES), ("retries", 0, 20), ("excerpt_tokens", 0, 10**6)):
             value = getattr(self, name)
             if name == "excerpt_tokens" and value is None:
                 continue

@@ -1,6 +1,6 @@
 """Shell completion: names from the store of the command line, and words that commands accept.
 
-The user waits for it after a key press, so it reads a store for at most `SECONDS`, offers at most `MOST`
+The user waits for it after a key press, so it reads a store for at most `SECONDS`, offers at most `MAX_OFFERED`
 words, and reports no errors. A shell evaluates what it receives (zsh with `eval`), and names are foreign
 data: names with characters that have a meaning in a shell are not offered.
 """
@@ -22,7 +22,7 @@ STORE_VARIABLES: Final = ["CONDGRAPH_STORE", "NEO4J_URI", "NEO4J_URL"]
 #: How many seconds a completion may read a store.
 SECONDS: Final = 2.0
 #: The most words that are offered.
-MOST: Final = 200
+MAX_OFFERED: Final = 200
 #: Names that are offered: letters and digits of any script, spaces, and punctuation without a meaning in
 #: any shell.
 _PLAIN: Final = re.compile(r"[\w .,/+@%-]+").fullmatch
@@ -76,12 +76,12 @@ def languages(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def offered(words: Iterable[str], incomplete: str, *, plain: bool = True) -> list[str]:
-    """Return at most `MOST` words that begin with `incomplete`, as the shell expects them.
+    """Return at most `MAX_OFFERED` words that begin with `incomplete`, as the shell expects them.
 
     Words that a shell would not read as plain words are left out.
     """
     matches = (word for word in words if word.startswith(incomplete) and (not plain or _PLAIN(word)))
-    return [_for_shell(word) for word, _ in zip(matches, range(MOST), strict=False)]
+    return [_for_shell(word) for word, _ in zip(matches, range(MAX_OFFERED), strict=False)]
 
 
 def _for_shell(word: str) -> str:

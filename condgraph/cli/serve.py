@@ -256,7 +256,7 @@ class ReplicaOptions:
 #: The number of statements from which on the server reports that preparing SPARQL takes a while.
 _MANY: Final = 200_000
 #: The most characters of the name under which a store is served.
-_LONGEST_NAME: Final = 64
+_MAX_NAME: Final = 64
 #: The seconds between two checks for a newer generation.
 _INTERVAL: Final = 1.0
 #: In how many checks the memory of a replaced generation is freed if it is still in use.
@@ -411,10 +411,10 @@ def _named(store: str) -> tuple[str, str]:
     """
     name, mark, place = store.partition("=")
     if mark and name and not set(name) & set("/:?"):
-        return name[:_LONGEST_NAME], place
+        return name[:_MAX_NAME], place
     parts = urlsplit(store) if "://" in store else None
     path = (parts.path if parts else os.path.abspath(store)).rstrip("/").rsplit("/", 1)[-1]
-    return (path or (parts.hostname if parts else None) or "graph")[:_LONGEST_NAME], store
+    return (path or (parts.hostname if parts else None) or "graph")[:_MAX_NAME], store
 
 
 def _renew(api: Api, stop: Event) -> None:

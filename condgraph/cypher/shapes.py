@@ -318,7 +318,7 @@ TEXTS: Final = 600
 #: Graphs with fewer statements are loaded faster than their shapes are planned.
 WORTH: Final = 10_000
 #: Share of a load's time for planning ahead after it, and its limit in seconds.
-_PART, _LONGEST = 0.2, 20.0
+_PART, _MAX_SECONDS = 0.2, 20.0
 
 #: Function that returns the shapes of a graph when needed.
 ShapesOf: TypeAlias = "Callable[[], Shapes]"
@@ -345,7 +345,7 @@ def warm_after(connection: Connection, shapes: ShapesOf, statements: int, took: 
     """Call `warm` after a load, ignoring errors."""
     if statements >= WORTH:
         with suppress(CondgraphError):
-            warm(connection, shapes, seconds=min(_LONGEST, took * _PART))
+            warm(connection, shapes, seconds=min(_MAX_SECONDS, took * _PART))
 
 
 class BackgroundWarmUp:

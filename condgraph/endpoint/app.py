@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 #: The most bytes of results for HTTP/1.0 clients, which cannot notice that results were broken off.
-MOST_HELD: Final = 64 << 20
+MAX_BUFFERED: Final = 64 << 20
 
 
 class Results(Protocol):
@@ -119,7 +119,7 @@ class Limits:
     timeout: float = 30.0
     rows: int | None = 10_000
     data_timeout: float = 600.0
-    body: int = protocol.MOST_BYTES
+    body: int = protocol.MAX_BYTES
     streams: int = 8
 
 
@@ -259,9 +259,9 @@ class Endpoint:
                 if size > HOLD and exchange.chunked:
                     complete = False
                     break
-                if size > MOST_HELD:
+                if size > MAX_BUFFERED:
                     raise protocol.ProtocolError(
-                        505, f"results of more than {MOST_HELD >> 20} MiB are sent to clients of HTTP/1.1 only"
+                        505, f"results of more than {MAX_BUFFERED >> 20} MiB are sent to clients of HTTP/1.1 only"
                     )
             if complete:
                 if results.cut:

@@ -218,7 +218,7 @@ async def _naming_pool(named: SharedTask[WorkerPool], timeout: float) -> WorkerP
 
 
 #: The default limit for the statements of a replicated graph: about five million triples.
-MOST_STATEMENTS: Final = 1_000_000
+MAX_STATEMENTS: Final = 1_000_000
 #: The seconds between two checks of the graph.
 _INTERVAL: Final = 0.5
 
@@ -260,7 +260,7 @@ class Replica:
     """
 
     def __init__(
-        self, graph: CopiedGraph, *, base: str | None = None, most: int = MOST_STATEMENTS, refresh: float | None = None
+        self, graph: CopiedGraph, *, base: str | None = None, most: int = MAX_STATEMENTS, refresh: float | None = None
     ) -> None:
         self._graph, self._base, self._most, self._refresh = graph, base, most, refresh
         self._newer = False
@@ -358,7 +358,7 @@ class LiveBackend:
 
         Raises an error for a wrong query, and status 501 for one that cannot be answered live.
         """
-        from condgraph.endpoint.live import MOST
+        from condgraph.endpoint.live import MAX_ROWS
 
         end = time.monotonic() + timeout
         if query.graph is not None or query.dataset:
@@ -368,7 +368,7 @@ class LiveBackend:
         empty = replace(query, prefixes=self.predeclared, default_graphs=None, named_graphs=None)
         parsing = await self._pool.query_async(replace(empty, limit=1), timeout=min(timeout, _READING))
         parsing.close()
-        limit = MOST if query.limit is None else query.limit + 1
+        limit = MAX_ROWS if query.limit is None else query.limit + 1
         if (about := _DESCRIBE.fullmatch(query.text)) is not None:
             left = max(0.001, end - time.monotonic())
             try:
@@ -382,7 +382,7 @@ class LiveBackend:
         except (UnsupportedError, PlanError) as error:
             raise ProtocolError(501, str(error)) from None
         if query.limit is None and not isinstance(results, bool) and results.more:
-            raise ProtocolError(501, f"more than {MOST:,} rows are not returned live; set a LIMIT")
+            raise ProtocolError(501, f"more than {MAX_ROWS:,} rows are not returned live; set a LIMIT")
         result_query = replace(empty, text=as_query(results), prefixes=None)
         return await self._pool.query_async(result_query, timeout=max(0.001, end - time.monotonic()))
 

@@ -31,7 +31,7 @@ _log: Final = logging.getLogger("condgraph.endpoint")
 _INTERVAL: Final = 0.25
 _LOG_INTERVAL: Final = 5.0
 #: How many refused connections may still be open, and after how many seconds each is closed.
-_MOST_REFUSED: Final = 64
+_MAX_REFUSED: Final = 64
 _LINGER: Final = 1.0
 #: How many requests of a connection may wait while another one is answered.
 PIPELINE: Final = 16
@@ -52,7 +52,7 @@ _PHRASES: Final = {
 _ERROR: Final = re.compile(rb"HTTP/1\.1 [45]\d\d ")
 _CODE: Final = len("HTTP/1.1 500 ")
 #: The most characters of a reason, and the characters that a status line cannot contain.
-_MOST_REASON: Final = 200
+_MAX_REASON: Final = 200
 _NO_REASON: Final = re.compile(r"[^\x20-\x7e]")
 #: Bodies larger than this (in bytes) are not joined with the head.
 _JOINED: Final = 64 << 10
@@ -102,7 +102,7 @@ class Writer:
 
     def reason(self, text: str) -> None:
         """Set the reason of an error. It is shortened, and characters not allowed in a status line are replaced."""
-        self._reason = _NO_REASON.sub("?", text)[:_MOST_REASON].encode()
+        self._reason = _NO_REASON.sub("?", text)[:_MAX_REASON].encode()
 
     def write(self, data: bytes) -> None:
         """Write data. The first write waits until the end of the event loop's current step."""
@@ -382,7 +382,7 @@ class Connections:
 
     def linger(self, connection: WatchedConnection) -> bool:
         """Return whether a refused connection may stay open until its client has read the reason."""
-        if len(self._refused) >= _MOST_REFUSED:
+        if len(self._refused) >= _MAX_REFUSED:
             return False
         self._refused.add(connection)
         return True

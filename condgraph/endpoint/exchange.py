@@ -32,7 +32,7 @@ _POLICY: Final = (b"content-security-policy", b"default-src 'none'; frame-ancest
 #: How results are compressed (fast, as gzip), and from which size in bytes.
 _LEVEL, _GZIP, _WORTH = 1, 31, 1_400
 #: How many characters of `Accept-Encoding` are read.
-_MOST_ENCODINGS: Final = 1_000
+_MAX_ENCODINGS: Final = 1_000
 #: How many bytes of results are buffered, so that an early error can still set the status.
 HOLD: Final = 4 << 20
 
@@ -197,7 +197,7 @@ class Exchange:
     @property
     def takes_gzip(self) -> bool:
         """Whether the client accepts gzip."""
-        for part in (self.header("accept-encoding") or "")[:_MOST_ENCODINGS].lower().split(","):
+        for part in (self.header("accept-encoding") or "")[:_MAX_ENCODINGS].lower().split(","):
             name, _, quality = part.partition(";")
             if name.strip() in ("gzip", "x-gzip"):
                 return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")

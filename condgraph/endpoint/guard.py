@@ -192,7 +192,7 @@ async def _refuse(send: Send, client: str, most: int) -> None:
 
 
 #: The least length of a token.
-SHORTEST: Final = 16
+MIN_TOKEN: Final = 16
 #: How many requests a wrong token counts as.
 _WRONG: Final = 20.0
 #: How many clients are remembered.
@@ -252,10 +252,10 @@ class Tokens:
             if not text or text.startswith("#"):
                 continue
             name, mark, token = (part.strip() for part in text.partition(":"))
-            if not mark or not name or len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+            if not mark or not name or len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
                 raise OptionError(
                     f"line {number} of the file of tokens is not NAME:TOKEN",
-                    hint=f"a token is printable ASCII without spaces, of {SHORTEST} characters or more",
+                    hint=f"a token is printable ASCII without spaces, of {MIN_TOKEN} characters or more",
                 )
             if name in tokens:
                 raise OptionError(f"line {number} of the file of tokens names a user again")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from condgraph.cypher.native.store import NativeStore
 
 #: The most rows of a result.
-MOST: Final = 100_000
+MAX_ROWS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,9 @@ class Live:
     def __init__(self, store: NativeStore, *, base: str | None = None) -> None:
         self.store, self.names = store, GraphIris(checked_base(base) if base else base_iri(store.name))
 
-    def ask(self, text: str, *, most: int = MOST, timeout: float | None = None, cancelled: Event | None = None) -> Solutions | bool:
+    def ask(
+        self, text: str, *, most: int = MAX_ROWS, timeout: float | None = None, cancelled: Event | None = None
+    ) -> Solutions | bool:
         """Answer a query with at most `most` rows.
 
         `text` must be SPARQL, which is not checked here. Raises `UnsupportedError` with the reason if there
@@ -105,7 +107,7 @@ class Live:
                 error.hint = None
                 raise
 
-    def describe(self, iri: str, *, most: int = MOST, timeout: float | None = None, cancelled: Event | None = None) -> str:
+    def describe(self, iri: str, *, most: int = MAX_ROWS, timeout: float | None = None, cancelled: Event | None = None) -> str:
         """Return what the database states about the node or label with an IRI, as N-Triples.
 
         At most `most` statements in each direction are returned, and an empty text if there is no such

@@ -21,14 +21,14 @@ from urllib.parse import unquote_to_bytes
 from condgraph.engine.errors import shortened
 
 #: The default size limit of a body in bytes, and the most characters of a query.
-MOST_BYTES: Final = 4 << 20
-MOST_CHARACTERS: Final = 1 << 20
+MAX_BYTES: Final = 4 << 20
+MAX_CHARACTERS: Final = 1 << 20
 #: How many bytes of an oversized body are read and discarded before the response.
 DRAIN: Final = 64 << 20
-_MOST_FIELDS: Final = 1000
+_MAX_FIELDS: Final = 1000
 _FORM, _QUERY, _UPDATE = "application/x-www-form-urlencoded", "application/sparql-query", "application/sparql-update"
 #: How many characters of a media type's parameters are read.
-_MOST_PARAMETERS: Final = 1_000
+_MAX_PARAMETERS: Final = 1_000
 _CHARSET: Final = re.compile(r"""(?:^|;)\s*+charset\s*+=\s*+["']?+([^\s;"']*+)""", re.IGNORECASE).search
 _IRI: Final = re.compile(r'[A-Za-z][A-Za-z0-9+.\-]*+:[^\x00-\x20<>"{}|\\^`]*')
 _READ_ONLY: Final = "this endpoint is for reading: updates are refused"
@@ -78,8 +78,8 @@ class _Parameters:
     def add(self, data: bytes, where: str) -> None:
         if not data:
             return
-        if data.count(b"&") >= _MOST_FIELDS:
-            raise ProtocolError(400, f"the {where} has more than {_MOST_FIELDS} fields")
+        if data.count(b"&") >= _MAX_FIELDS:
+            raise ProtocolError(400, f"the {where} has more than {_MAX_FIELDS} fields")
         try:
             for pair in data.split(b"&"):
                 if pair:
@@ -142,8 +142,8 @@ def read(method: str, address: bytes, content_type: str | None, body: bytes) -> 
         if query is not None:
             raise ProtocolError(400, "a query in the address and another one in the body")
         query = body_query
-    if query is not None and len(query) > MOST_CHARACTERS:
-        raise ProtocolError(413, f"a query has at most {MOST_CHARACTERS:,} characters")
+    if query is not None and len(query) > MAX_CHARACTERS:
+        raise ProtocolError(413, f"a query has at most {MAX_CHARACTERS:,} characters")
     if query is None and method == "POST":
         raise ProtocolError(400, "no query: the field 'query' is missing")
     if query is not None and not query.strip():
@@ -185,7 +185,7 @@ def _media_type(content_type: str | None) -> str | None:
     if not content_type:
         return None
     kind, _, rest = content_type.partition(";")
-    charset = _CHARSET(rest[:_MOST_PARAMETERS])
+    charset = _CHARSET(rest[:_MAX_PARAMETERS])
     if charset is not None and charset[1].lower() not in ("utf-8", "utf8", "us-ascii"):
         raise ProtocolError(415, f"charset {charset[1]}: the protocol is UTF-8")
     return kind.strip().lower()

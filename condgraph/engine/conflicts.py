@@ -47,7 +47,7 @@ _EARLIEST: Final = np.int64(OPEN_START)
 _LATEST: Final = np.int64(OPEN_END)
 #: For proposals: the size of the sample of subjects, the fewest subjects, and the required share with one value at a time.
 _SAMPLED: Final = 2_000
-_LEAST: Final = 10
+_MIN_SUBJECTS: Final = 10
 _NEARLY_ALL: Final = 0.95
 #: The largest number of conflicts that an answer lists, and of statements of its evidence that are examined.
 _SHOWN: Final = 5
@@ -463,7 +463,7 @@ def proposals(snapshot: Snapshot) -> list[Proposal]:
         numbers = of_predicate(snapshot, name)
         owners = snapshot.subjects(numbers)
         subjects = np.unique(owners)
-        if len(subjects) < _LEAST or len(subjects) == len(numbers):
+        if len(subjects) < _MIN_SUBJECTS or len(subjects) == len(numbers):
             continue
         if len(subjects) > _SAMPLED:
             subjects = subjects[np.linspace(0, len(subjects) - 1, _SAMPLED).astype(np.int64)]

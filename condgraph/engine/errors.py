@@ -49,11 +49,11 @@ from typing import Any, Final
 
 #: The largest number of characters of a message or hint, and of a name among the candidates: the
 #: faulty text may be a megabyte long.
-LONGEST_MESSAGE: Final = 2_000
-LONGEST_CANDIDATE: Final = 200
+MAX_MESSAGE: Final = 2_000
+MAX_CANDIDATE: Final = 200
 #: The longest name that is compared with others, in characters: a longer one is hardly a misspelling,
 #: and the comparison takes quadratic time.
-LONGEST_NAME: Final = 300
+MAX_NAME: Final = 300
 
 
 def on_one_line(text: str, most: int = 80) -> str:
@@ -70,7 +70,7 @@ def on_one_line(text: str, most: int = 80) -> str:
     )
 
 
-def shortened(text: str, most: int = LONGEST_MESSAGE) -> str:
+def shortened(text: str, most: int = MAX_MESSAGE) -> str:
     """Return a text of at most about `most` characters: the beginning and end of a longer one, and how many
     characters are left out.
 
@@ -117,7 +117,7 @@ class CondgraphError(Exception):
         if self.span is not None:
             text += f" (at character {self.span[0] + 1})"
         if self.candidates:
-            text += "; nearest: " + shortened(", ".join(repr(shortened(name, LONGEST_CANDIDATE)) for name in self.candidates))
+            text += "; nearest: " + shortened(", ".join(repr(shortened(name, MAX_CANDIDATE)) for name in self.candidates))
         if self.hint:
             text += f"; {self.hint}"
         return text
@@ -227,9 +227,9 @@ class LoadError(CondgraphError):
             part
             for part in (
                 file,
-                None if table is None else f"table {shortened(table, LONGEST_CANDIDATE)!r}",
+                None if table is None else f"table {shortened(table, MAX_CANDIDATE)!r}",
                 None if row is None else f"row {row}",
-                None if field is None else f"field {shortened(field, LONGEST_CANDIDATE)!r}",
+                None if field is None else f"field {shortened(field, MAX_CANDIDATE)!r}",
             )
             if part
         )
@@ -391,9 +391,9 @@ def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     Names that end with it after a slash, such as predicates without a label, count as almost equal.
 
     Case does not matter. Similarity is the ratio of `difflib`, computed only if an upper bound, from the shared
-    characters, is high enough. Names of more than `LONGEST_NAME` characters are never similar.
+    characters, is high enough. Names of more than `MAX_NAME` characters are never similar.
     """
-    if len(name) > LONGEST_NAME or most < 1:
+    if len(name) > MAX_NAME or most < 1:
         return []
     # Imported late, because that module imports this one.
     from condgraph.engine.bounds import watched
@@ -404,11 +404,11 @@ def nearest(name: str, names: Iterable[str], *, most: int = 5) -> list[str]:
     ending, ends = [], (f"/{wanted}", f"#{wanted}")
     for candidate in watched(names, 256):
         folded = candidate.casefold()
-        if wanted and folded.endswith(ends) and len(candidate) <= LONGEST_NAME:
+        if wanted and folded.endswith(ends) and len(candidate) <= MAX_NAME:
             ending.append(candidate)
             continue
         total = (len(wanted) + len(folded)) or 1
-        if len(candidate) > LONGEST_NAME or 2.0 * min(len(wanted), len(folded)) / total < 0.5:
+        if len(candidate) > MAX_NAME or 2.0 * min(len(wanted), len(folded)) / total < 0.5:
             continue
         # An upper bound: no more characters can match than both names have.
         bound = 2.0 * sum(map(min, counts, map(folded.count, letters))) / total

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from condgraph.engine.errors import LONGEST_MESSAGE
+from condgraph.engine.errors import MAX_MESSAGE
 
 #: The largest number of rows that a notebook shows, and of characters in a cell.
 MAX_ROWS: Final = 20
-LONGEST_CELL: Final = 200
+MAX_CELL: Final = 200
 #: As in `html.escape`, without importing all named characters.
 _ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 
 
-def escaped(text: str, most: int = LONGEST_CELL) -> str:
+def escaped(text: str, most: int = MAX_CELL) -> str:
     """Return text as HTML, cut to `most` characters, with unprintable characters escaped.
 
     >>> escaped("<script>\\x07 & 'q'")
@@ -47,5 +47,5 @@ def page(title: str, parts: Iterable[str] = (), notes: Sequence[str] = (), warni
     if len(warnings) > MAX_ROWS:
         shown.append(f"and {len(warnings) - MAX_ROWS:,} more warnings")
     # Warnings are already cut by `errors.shortened`.
-    note_lines = "".join(f"<div><i>{escaped(note, 2 * LONGEST_MESSAGE)}</i></div>" for note in shown)
+    note_lines = "".join(f"<div><i>{escaped(note, 2 * MAX_MESSAGE)}</i></div>" for note in shown)
     return f"<div><div>{escaped(title)}</div>{''.join(parts)}{note_lines}</div>"

@@ -42,8 +42,8 @@ _TIMES: Final = {
     Precision.SECOND: XSD + "dateTime",
 }
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*").fullmatch
-#: The longest text, in characters, taken for an IRI.
-_LONGEST_IRI: Final = 65_536
+#: The most characters of an IRI: a long prefix would be repeated in every use.
+MAX_IRI: Final = 65_536
 
 #: The form of a label: its predicate and its language.
 Form = tuple[str, str | None]
@@ -185,7 +185,7 @@ def _list(said: Any) -> list[Any]:
 
 def is_iri(text: Any) -> bool:
     """Return whether a value is an absolute IRI that can be written in angle brackets."""
-    return isinstance(text, str) and len(text) <= _LONGEST_IRI and _ABSOLUTE(text) is not None
+    return isinstance(text, str) and len(text) <= MAX_IRI and _ABSOLUTE(text) is not None
 
 
 _TAG: Final = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch

@@ -28,7 +28,7 @@ _TOKEN: Final = re.compile(
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Return the tables of a text; raise `ValueError` if it is not TOML, or if a key has more than `MOST_PARTS`
+    """Return the tables of a text; raise `ValueError` if it is not TOML, or if a key has more than `MAX_KEY_PARTS`
     parts.
 
     >>> read_toml("a.b = 1")

@@ -1080,7 +1080,7 @@ def _joined_by_keys(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
     forward = scan.anchor == "subject"
     of = scan.of if scan.of is not None else alg.AllEntities()
     values = lookup.values(alg.Distinct(alg.Objects(replace(column, of=of, predicates=scan.predicates if forward else None))), 20)
-    own_keys = [key for key in values if isinstance(key, str) and len(key) <= _LONGEST_KEY]
+    own_keys = [key for key in values if isinstance(key, str) and len(key) <= _MAX_KEY]
     forms = {form: key for key in reversed(own_keys) for form in _spellings(key, getattr(lookup.schema, "concepts", ()))}
     if not forms:
         return
@@ -1101,7 +1101,7 @@ def _joined_by_keys(scan: Scan, lookup: Lookup) -> Iterator[Candidate]:
 
 
 #: The longest key, in characters.
-_LONGEST_KEY: Final = 100
+_MAX_KEY: Final = 100
 #: The most concepts tried as the part of a key before a slash.
 _MAX_PREFIXES: Final = 20
 

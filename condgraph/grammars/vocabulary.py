@@ -220,7 +220,7 @@ Has = Mapping[str, Sequence[str]]
 def surroundings(graph: NamedGraph, entities: Sequence[str]) -> dict[str, Has]:
     """Return the predicates of each entity, by three short queries; entities with the same name share them.
 
-    Raises `OptionError` for more than `MOST` entities.
+    Raises `OptionError` for more than `MAX_ENTITIES` entities.
     """
     if len(entities) > MAX_ENTITIES:
         raise OptionError(

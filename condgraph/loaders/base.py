@@ -27,7 +27,7 @@ OnError: TypeAlias = Literal["raise", "skip"]
 Progress: TypeAlias = Callable[[str, int, float | None], None]
 
 #: How many problems are kept in full; further ones are only counted.
-MOST_PROBLEMS = 1000
+MAX_PROBLEMS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Problem:
 
 
 #: How many kinds of problems are distinguished; further ones share one kind.
-_MOST_KINDS: Final = 500
+_MAX_KINDS: Final = 500
 _QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"")
 _DIGITS: Final = str.maketrans("", "", "0123456789,.")
 
@@ -111,16 +111,16 @@ class Problems(list[Problem]):
         key = skipped, kind_of(message)
         kind = self.kinds.get(key)
         if kind is None:
-            if len(self.kinds) >= _MOST_KINDS:
+            if len(self.kinds) >= _MAX_KINDS:
                 key = skipped, ""
             kind = self.kinds.setdefault(key, ProblemKind(0, []))
         kind.count += 1
-        if kind.count > 2 and len(self) >= MOST_PROBLEMS:
+        if kind.count > 2 and len(self) >= MAX_PROBLEMS:
             return
         problem = Problem(message, file, row, field, skipped, table)
         if kind.count <= 2:
             kind.examples.append(problem)
-        if len(self) < MOST_PROBLEMS:
+        if len(self) < MAX_PROBLEMS:
             self.append(problem)
 
 

@@ -148,8 +148,8 @@ def s3_problem(error: Exception) -> str:
 
 
 #: The most bytes of a fetched file, and the most seconds that it may take.
-MOST_BYTES: Final = 2 << 30
-MOST_SECONDS: Final = 600.0
+MAX_BYTES: Final = 2 << 30
+MAX_SECONDS: Final = 600.0
 #: The timeouts in seconds for connecting, and for each read.
 PATIENCE: Final = 20.0
 SILENCE: Final = 60.0
@@ -257,7 +257,7 @@ def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> F
     request = urllib.request.Request(request_url(split))
     if login is not None:
         request.add_unredirected_header("Authorization", login)
-    until = time.monotonic() + MOST_SECONDS
+    until = time.monotonic() + MAX_SECONDS
     with _watched(wire, until):
         try:
             with opener.open(request, timeout=SILENCE) as response, path.open("wb") as out:
@@ -272,16 +272,16 @@ def _fetch(text: str, folder: Path, progress: Progress | None, pages: bool) -> F
 
 def _fetch_object(split: SplitResult, path: Path, shown: str, progress: Progress | None) -> None:
     """Fetch a file from an S3 bucket, block by block."""
-    until = time.monotonic() + MOST_SECONDS
+    until = time.monotonic() + MAX_SECONDS
     stream, length = open_object(split, shown, PATIENCE, SILENCE)
     try:
         with stream, path.open("wb") as out:
-            if length > MOST_BYTES:
-                raise LoadError(f"the file has more than {MOST_BYTES >> 20} MiB", file=shown, hint=LOCAL)
+            if length > MAX_BYTES:
+                raise LoadError(f"the file has more than {MAX_BYTES >> 20} MiB", file=shown, hint=LOCAL)
             while block := stream.read(_OBJECT_BLOCK):
                 check()
                 if time.monotonic() > until:
-                    raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
+                    raise LoadError(f"the file took more than {MAX_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
                 out.write(block)
                 if progress is not None:
                     progress(shown, 0, None)
@@ -302,16 +302,16 @@ def _copy(response: Any, out: Any, shown: str, progress: Progress | None, pages:
     length_header = response.headers.get("Content-Length", "")
     length = int(length_header) if length_header.isascii() and length_header.isdigit() and len(length_header) < 20 else None
     size = 0
-    while (length is None or length <= MOST_BYTES) and (block := response.read1(_BLOCK)):
+    while (length is None or length <= MAX_BYTES) and (block := response.read1(_BLOCK)):
         check()
         size += len(block)
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             break
         out.write(block)
         if progress is not None:
             progress(shown, 0, None)
-    if max(size, length or 0) > MOST_BYTES:
-        raise LoadError(f"the file has more than {MOST_BYTES >> 20} MiB", file=shown, hint=LOCAL)
+    if max(size, length or 0) > MAX_BYTES:
+        raise LoadError(f"the file has more than {MAX_BYTES >> 20} MiB", file=shown, hint=LOCAL)
     _over(wire, shown)
     if length is not None and size < length:
         raise LoadError(f"the connection ended after {size:,} of {length:,} bytes", file=shown)
@@ -348,7 +348,7 @@ def _over(wire: Wire, shown: str) -> None:
     """Raise if the connection was cut by the watcher."""
     check()
     if wire.over:
-        raise LoadError(f"the file took more than {MOST_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
+        raise LoadError(f"the file took more than {MAX_SECONDS:g} seconds to fetch", file=shown, hint=LOCAL)
 
 
 def _http_problem(error: Exception) -> str:

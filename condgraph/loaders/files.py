@@ -121,17 +121,17 @@ HEAD_BYTES: Final = 65_536
 #: Characters that `blocks` reads at once: about 100,000 lines of a graph file.
 BLOCK_CHARS: Final = 4_000_000
 #: A packed file may unpack to so many bytes in any case, and beyond that to so many times its size.
-MOST_UNPACKED: Final = 1 << 30
-MOST_GROWTH: Final = 300
+MAX_UNPACKED: Final = 1 << 30
+MAX_GROWTH: Final = 300
 #: The most characters of a line of a graph file.
-LONGEST_LINE: Final = 64_000_000
+MAX_LINE: Final = 64_000_000
 #: The help for `encoding=` of every text loader.
 ENCODING_HELP: Final = (
     "text encoding of the file (default: UTF-8, or what a byte order mark says; of tables also cp1252 or UTF-16, guessed)"
 )
 
 #: The largest share of damaged characters in a text.
-_MOST_DAMAGED: Final = 0.02
+_MAX_DAMAGED: Final = 0.02
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
@@ -230,9 +230,9 @@ class _ClosingGzip(gzip.GzipFile):
 
     def _bounded(self, data: bytes) -> bytes:
         unpacked = self.tell()
-        if unpacked > MOST_UNPACKED and unpacked > MOST_GROWTH * self.raw_file.tell():
+        if unpacked > MAX_UNPACKED and unpacked > MAX_GROWTH * self.raw_file.tell():
             raise LoadError(
-                f"the file unpacks to more than {MOST_GROWTH} times its size, and more than {MOST_UNPACKED >> 20} MiB",
+                f"the file unpacks to more than {MAX_GROWTH} times its size, and more than {MAX_UNPACKED >> 20} MiB",
                 file=str(getattr(self.raw_file, "name", "")),
                 hint="unpack it first, if you trust it",
             )
@@ -317,7 +317,7 @@ def head_text(head: bytes, *, damaged: bool = False) -> str | None:
         text = decoder.decode(head)
     except UnicodeError:
         return None
-    if damaged and text.count("\ufffd") > max(1, _MOST_DAMAGED * len(text)):
+    if damaged and text.count("\ufffd") > max(1, _MAX_DAMAGED * len(text)):
         return None
     return None if "\0" in text else text
 
@@ -365,9 +365,9 @@ def blocks(path: Path, reading: Reading, encoding: str | None = None) -> Iterato
             with file_errors(path):
                 text = stream.read(BLOCK_CHARS)
                 if text and not text.endswith("\n"):
-                    end_of_line = stream.readline(LONGEST_LINE)
-                    if len(end_of_line) >= LONGEST_LINE:
-                        raise LoadError(f"a line has more than {LONGEST_LINE:,} characters", file=str(path))
+                    end_of_line = stream.readline(MAX_LINE)
+                    if len(end_of_line) >= MAX_LINE:
+                        raise LoadError(f"a line has more than {MAX_LINE:,} characters", file=str(path))
                     text += end_of_line
             if not text:
                 return
@@ -409,7 +409,7 @@ def _refuse_undecodable(text: str, lines: list[str], first: int, reading: Readin
 # -- addresses -------------------------------------------------------------------------------------
 
 
-_LONGEST_ADDRESS: Final = 8_192
+_MAX_ADDRESS: Final = 8_192
 #: The schemes of databases.
 POSTGRES: Final = ("postgresql", "postgres")
 MYSQL: Final = ("mysql", "mariadb")
@@ -453,8 +453,8 @@ def split_address(text: str) -> SplitResult:
     """Return the parts of an address; raises `LoadError` if it is invalid."""
     # The invalid part may be a password, so it is not shown.
     shown = text[:20].partition("://")[0] + "://..."
-    if len(text) > _LONGEST_ADDRESS:
-        raise LoadError(f"an address has at most {_LONGEST_ADDRESS:,} characters", file=shown)
+    if len(text) > _MAX_ADDRESS:
+        raise LoadError(f"an address has at most {_MAX_ADDRESS:,} characters", file=shown)
     try:
         split = urlsplit(text)
         if split.port != 0 and split.hostname:
@@ -544,9 +544,9 @@ def shown_place(path: str, places: Mapping[str, str]) -> str:
 
 
 #: The most entries of an archive, nested folders, and bytes of a name.
-_MOST_ENTRIES: Final = 10_000
-_DEEPEST: Final = 20
-_LONGEST_NAME: Final = 200
+_MAX_ENTRIES: Final = 10_000
+_MAX_DEPTH: Final = 20
+_MAX_NAME: Final = 200
 _BLOCK: Final = 1 << 20
 _MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
 #: Members of office documents, which are zip files but not archives to their users.
@@ -582,8 +582,8 @@ def unpack(path: Path, into: Path) -> tuple[Path, str]:
     try:
         with file_errors(path), zipfile.ZipFile(path) as archive:
             entries = [(info, _place(info, path)) for info in archive.infolist()]
-            if len(entries) > _MOST_ENTRIES:
-                raise LoadError(f"the archive has more than {_MOST_ENTRIES:,} files", file=str(path))
+            if len(entries) > _MAX_ENTRIES:
+                raise LoadError(f"the archive has more than {_MAX_ENTRIES:,} files", file=str(path))
             if sum(info.file_size for info, _ in entries) > shutil.disk_usage(into).free:
                 raise LoadError("there is no space to unpack the archive", file=str(path), hint="TMPDIR names another folder")
             size = 0
@@ -613,8 +613,8 @@ def _place(info: zipfile.ZipInfo, path: Path) -> tuple[str, ...] | None:
         or name.startswith("/")
         or ".." in parts
         or ":" in parts[0]
-        or len(parts) > _DEEPEST
-        or any(len(part.encode("utf-8", "surrogateescape")) > _LONGEST_NAME or "\0" in part for part in parts)
+        or len(parts) > _MAX_DEPTH
+        or any(len(part.encode("utf-8", "surrogateescape")) > _MAX_NAME or "\0" in part for part in parts)
     )
     if wrong:
         raise LoadError(
@@ -629,7 +629,7 @@ def _place(info: zipfile.ZipInfo, path: Path) -> tuple[str, ...] | None:
 
 def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, size: int, path: Path) -> int:
     """Unpack one file; returns the number of bytes unpacked so far."""
-    most = max(MOST_UNPACKED, MOST_GROWTH * path.stat().st_size)
+    most = max(MAX_UNPACKED, MAX_GROWTH * path.stat().st_size)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         out = target.open("xb")
@@ -641,7 +641,7 @@ def _write(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, size: 
             size += len(block)
             if size > most:
                 raise LoadError(
-                    f"the archive unpacks to more than {MOST_GROWTH} times its size, and more than {MOST_UNPACKED >> 20} MiB",
+                    f"the archive unpacks to more than {MAX_GROWTH} times its size, and more than {MAX_UNPACKED >> 20} MiB",
                     file=str(path),
                     hint="unpack it first, if you trust it",
                 )

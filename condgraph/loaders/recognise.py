@@ -79,7 +79,7 @@ _MAGIC: Final = (
 )
 _NAMES: Final = {"\t": "tabs", "": "white space"}
 #: How many lines are examined.
-_MOST: Final = 200
+_MAX_LINES: Final = 200
 
 
 #: Signs of files that readers of tables and facts would take for their own.
@@ -125,7 +125,7 @@ def why_not(path: Path, head: bytes) -> str:
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         reasons.append(_as_json(text, len(head) >= HEAD_BYTES))
     reasons.append(_as_table(text, len(head) < HEAD_BYTES))
-    reasons.append(_as_facts(head_lines(text.encode(), _MOST)))
+    reasons.append(_as_facts(head_lines(text.encode(), _MAX_LINES)))
     return "; ".join(reasons)
 
 

@@ -39,7 +39,7 @@ from condgraph.engine.facts import Item
 from condgraph.engine.values import collapse
 from condgraph.loaders import spreadsheet_reader
 from condgraph.loaders.base import Format, Options, Reading, option_bool, option_texts
-from condgraph.loaders.files import MOST_GROWTH, MOST_UNPACKED, file_errors, path_of, regular, suffix_of
+from condgraph.loaders.files import MAX_GROWTH, MAX_UNPACKED, file_errors, path_of, regular, suffix_of
 from condgraph.loaders.folder.declared import JOIN_OPTIONS
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import Cells, OpenCells, Tab, cell_text
@@ -52,7 +52,7 @@ Range: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 _HEADERS: Final = 5
 _ROWS: Final = 5_000
 #: The most cells that merged ranges may cover.
-_MOST_MERGED: Final = 2_000_000
+_MAX_MERGED: Final = 2_000_000
 
 
 def side_by_side(grid: Sequence[Sequence[Any]], merged: Sequence[Range]) -> tuple[list[tuple[int, int]], bool]:
@@ -140,8 +140,8 @@ class SheetCells:
                 continue
             bottom, right = min(bottom, len(rows) - 1), min(right, len(rows[0]) - 1)
             covered += (bottom - top + 1) * (right - left + 1)
-            if covered > _MOST_MERGED:
-                raise LoadError(f"merged cells cover more than {_MOST_MERGED:,}")
+            if covered > _MAX_MERGED:
+                raise LoadError(f"merged cells cover more than {_MAX_MERGED:,}")
             body_ranges += top >= header
             for at in range(top, bottom + 1):
                 rows[at][left : right + 1] = [rows[top][left]] * (right - left + 1)
@@ -209,9 +209,9 @@ def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(item.file_size for item in packed.infolist())
-            if size > MOST_UNPACKED and size > MOST_GROWTH * path.stat().st_size:
+            if size > MAX_UNPACKED and size > MAX_GROWTH * path.stat().st_size:
                 raise LoadError(
-                    f"the file unpacks to more than {MOST_GROWTH} times its size, and more than {MOST_UNPACKED >> 20} MiB",
+                    f"the file unpacks to more than {MAX_GROWTH} times its size, and more than {MAX_UNPACKED >> 20} MiB",
                     file=str(path),
                 )
             empty = errors = 0

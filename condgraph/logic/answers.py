@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 #: Pixels: the width of a leaf, the width and height of a box, the distance of two levels.
 WIDTH, BOX, HEIGHT, LEVEL = 190, 170, 42, 96
 #: The most characters of a name in a box, and the most leaves of a picture.
-LETTERS, MOST_LEAVES = 24, 24
+LETTERS, MAX_LEAVES = 24, 24
 _CONNECTIVES: Final = {"and": "and", "or": "or", "not": "not"}
 
 
 def drawn(root: Derivation, name: Callable[[int], str]) -> str:
     """Return the picture of a derivation as SVG. `name` returns the name of a node."""
     leaves = _leaf_count(root)
-    if leaves > MOST_LEAVES:
+    if leaves > MAX_LEAVES:
         return f"<div>a tree of {leaves} branches is not drawn</div>"
     parts: list[str] = []
     _draw(root, 0.0, 0, parts, name)

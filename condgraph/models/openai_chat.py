@@ -411,7 +411,7 @@ def _tiktoken(model: str) -> Any:
 TIMEOUT: Final = 120.0
 RETRIES: Final = 3
 #: The seconds before the first retry, and the longest pause between two retries.
-_FIRST, _LONGEST = 0.25, 8.0
+_FIRST, _MAX_PAUSE = 0.25, 8.0
 #: How many seconds an attempt without a deadline waits for the next byte.
 _SILENCE: Final = 600.0
 _log = logging.getLogger(__name__)
@@ -582,7 +582,7 @@ class OpenAIModel:
                 raise ModelError(f"{self._model_name} gave no completion{repeated}: {problem}", hint=hint)
             _log.info("%s is asked again in %.2f s: %s", self._model_name, pause, problem)
             wait.sleep(pause)
-            tries, pause = tries + 1, min(pause * 2, _LONGEST)
+            tries, pause = tries + 1, min(pause * 2, _MAX_PAUSE)
 
     def _send(self, body: dict[str, Any], wait: Wait, first: int) -> tuple[bytes, bool]:
         """Send a request and return the body of the reply, and whether it is a stream.

@@ -309,7 +309,7 @@ SCORES: Final[dict[Way, float]] = {"marks": 1.0, "alias": 0.95, "letter": 0.9, "
 #: The most names of a graph for which names with a letter left out are indexed.
 MAX_NAMES: Final = 400_000
 #: The shortest and longest names in which a letter may be wrong.
-_LEAST, _MOST = 3, 60
+_MIN_LENGTH, _MAX_LENGTH = 3, 60
 #: Aliases of this length or more may be typed in lower case.
 _SHORT: Final = 4
 #: The most names that a spelling may stand for; with more, it matches none.
@@ -392,7 +392,7 @@ class Spellings:
 
     def _letters(self) -> Iterable[tuple[str, int]]:
         for place, key in watched(enumerate(self._stripped)):
-            if _LEAST <= len(key) <= _MOST:
+            if _MIN_LENGTH <= len(key) <= _MAX_LENGTH:
                 yield key, place
                 yield from ((key[:at] + key[at + 1 :], place) for at in range(len(key)))
 
@@ -429,7 +429,7 @@ class Spellings:
         another order. A name with another letter in a short word is a different name: Iran is not Iraq.
         """
         key = bare(text)
-        if not _LEAST <= len(key) <= _MOST:
+        if not _MIN_LENGTH <= len(key) <= _MAX_LENGTH:
             return []
         matches: list[Spelling] = []
         if " " in key:
@@ -443,7 +443,7 @@ class Spellings:
     def shortened(self, text: str) -> list[Spelling]:
         """Return the names that a text is without their first word, or of which it is the initials."""
         key = bare(text)
-        if len(key) >= _LEAST:
+        if len(key) >= _MIN_LENGTH:
             return self._those(self._tails.find([key]), "last", lambda other: other.partition(" ")[2] == key)
         if len(key) >= 2 and text.replace(".", "").isupper():
             return self._those(self._initials.find([key]), "initials", lambda other: _initials(other) == key)

@@ -2,7 +2,7 @@
 within a budget of tokens (for prompts), and as small tables.
 
 Lists always have the same order: the most frequent first, then by name. Names are complete; the texts of examples
-have at most 120 characters. Lists that belong to a predicate have at most `MOST_PARTS` items; `more` contains the
+have at most 120 characters. Lists that belong to a predicate have at most `MAX_PARTS` items; `more` contains the
 number of omitted items by the name of the list.
 """
 

@@ -114,7 +114,7 @@ def _ranked(solution: Solution) -> tuple[Any, ...]:
 #: words and their families cost at most 250,000, wrong ones at least 540,000.
 DOUBTED: Final = 500_000
 #: The most subgraphs whose relations are looked at.
-_MOST_READ: Final = 200
+_MAX_READ: Final = 200
 #: The encoder that compares spellings.
 SPELLED = LexicalEncoder().id
 
@@ -320,9 +320,7 @@ class Matches(Answer):
         used: dict[str, dict[str, int]] = {}
         notes: list[str] = []
         try:
-            for solution in islice(
-                watched(self.solutions, FEW), _MOST_READ if self._limit is None else min(self._limit, _MOST_READ)
-            ):
+            for solution in islice(watched(self.solutions, FEW), _MAX_READ if self._limit is None else min(self._limit, _MAX_READ)):
                 for edge in solution.edges:
                     if edge.term:
                         name = " and ".join(dict.fromkeys(triple[1] for triple in edge.triples))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: How many solutions (or groups of them) are returned; the paper's k.
 K: Final = 3
 #: The most solutions returned with `k=None`.
-MOST: Final = 100_000
+MAX_SOLUTIONS: Final = 100_000
 #: The cost, in millionths, of an edge against the pattern's direction, if direction is neither required nor ignored.
 AGAINST: Final = 50_000
 #: The cost of an edge that stands for a path of two, and of one left out; and the distance of the best subgraph from which on

@@ -15,7 +15,7 @@ import numpy as np
 
 from condgraph.languages.pattern.pattern import Pattern, PatternEdge, PatternNode
 from condgraph.patterns.join.driver import Outcome, limited, search
-from condgraph.patterns.options import LEFT_OUT, MOST, NEAR, STRETCHED, MatchOptions
+from condgraph.patterns.options import LEFT_OUT, MAX_SOLUTIONS, NEAR, STRETCHED, MatchOptions
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows, best_of_groups, first
 from condgraph.patterns.result import EdgeMatch, Hits, NodeMatch, Reader
@@ -81,7 +81,7 @@ def solve(
         return Hits(outcome.rows.totals, nodes, outcome.complete, outcome.more), read(pattern, problem, nodes), outcome
     own_nodes = tuple(range(pattern.things))
     by = options.group_by or own_nodes
-    needed = MOST + 1 if options.k is None else options.k
+    needed = MAX_SOLUTIONS + 1 if options.k is None else options.k
     forms, problems = [form], [problem]
     best = _marked(outcome.rows, own_nodes, 0, 0, -1)
     for variants, enabled in ((stretched_forms, options.stretch), (shorter_forms, options.leave_out)):
@@ -109,8 +109,8 @@ def solve(
             best = first(best_of_groups(Rows.joined([best, rows]), by, ranks), ranks, needed)
             if options.k is None:
                 best = best.take(np.flatnonzero(best.totals == best.totals[0]))
-    outcome.more = outcome.more or (options.k is None and len(best) > MOST)
-    best = best.take(np.arange(min(len(best), MOST)))
+    outcome.more = outcome.more or (options.k is None and len(best) > MAX_SOLUTIONS)
+    best = best.take(np.arange(min(len(best), MAX_SOLUTIONS)))
     nodes = _nodes(best, pattern.things + 2)
     readers = []
     for number, (variant, variant_problem) in enumerate(zip(forms, problems, strict=True)):
@@ -187,7 +187,7 @@ class FormReader:
             if total < form.extra:
                 continue
             fixed = limited(problem, {node: numbers[node] for node in self._options.group_by})
-            rows = search(fixed, MOST, own_nodes, most=total - form.extra).rows
+            rows = search(fixed, MAX_SOLUTIONS, own_nodes, most=total - form.extra).rows
             for row, sum_ in zip(_nodes(rows, len(own_nodes)).tolist(), rows.totals.tolist(), strict=True):
                 key = tuple(row)
                 least[key] = min(least.get(key, sum_ + form.extra), sum_ + form.extra)

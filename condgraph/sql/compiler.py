@@ -42,7 +42,7 @@ from condgraph.sql.terms import (
 
 _STAR: Final = exp.Star()
 #: Most nested queries: printing, and engines, accept no more.
-_DEEPEST: Final = 6
+_MAX_DEPTH: Final = 6
 
 
 def reach_of(node: Node) -> alg.End:
@@ -118,7 +118,7 @@ class Compiler:
 
     def _own(self, node: Node, table: dict[type, Any]) -> exp.Query | None:
         """Return the query of an operator if only one other takes it; else None."""
-        if self._takers[id(node)] != 1 or id(node) in self._names or self._depth >= _DEEPEST:
+        if self._takers[id(node)] != 1 or id(node) in self._names or self._depth >= _MAX_DEPTH:
             return None
         self._depth += 1
         query: exp.Query = table[type(node)](self, node)

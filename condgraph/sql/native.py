@@ -21,9 +21,9 @@ from condgraph.sql.compiler import SAYING
 from condgraph.sql.connections import Engine
 
 #: The most rows, by the database's estimate, of a table that is counted when it is opened.
-MOST_COUNTED: Final = 10_000_000
+MAX_COUNTED: Final = 10_000_000
 #: The most rows of a table whose texts are checked then, which costs more.
-MOST_READ: Final = 1_000_000
+MAX_READ: Final = 1_000_000
 
 
 def _quoted(table: Table, alias: str | None = None) -> exp.Table:
@@ -301,7 +301,7 @@ class NativeTables:
         If there is a query, its count comes before the message.
         """
         for table in self.tables.values():
-            large = table.is_view or table.rows > MOST_COUNTED
+            large = table.is_view or table.rows > MAX_COUNTED
             if not table.key and table.relation is None:
                 yield f"{table.name!r} has no key: its rows are numbered as they lie; a mapping file gives a key", None, False
             if not table.certain:
@@ -360,7 +360,7 @@ class NativeTables:
         for reference in ends[2:] if table.relation is not None else table.references:
             other = self.tables[reference.target]
             columns = _listing(reference.columns)
-            if reference.others != other.key and not reference.certain and not (other.is_view or other.rows > MOST_COUNTED):
+            if reference.others != other.key and not reference.certain and not (other.is_view or other.rows > MAX_COUNTED):
                 message = (
                     f"of {other.name!r} with the same {_listing(reference.others)}, which {columns} of {table.name!r} refers to"
                 )
@@ -463,7 +463,7 @@ def look_at_cells(engine: Engine, tables: NativeTables) -> Iterator[str]:
         bounded = [(item, test) for item in table.columns if (test := tables.is_finite(item, "t")) is not None]
         for item in table.columns:
             item.untidy = item.infinite = False
-        if table.is_view or table.rows > MOST_READ:
+        if table.is_view or table.rows > MAX_READ:
             unchecked += [table.name] if texts else []
             unbounded += [table.name] if bounded else []
         elif texts or bounded:

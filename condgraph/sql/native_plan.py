@@ -54,9 +54,9 @@ Test: TypeAlias = Callable[[str], exp.Expr]
 
 #: The first and last second of the dates that a database may hold, written as literals are.
 _FIRST, _LAST = (days * DAY_SECONDS for days in (-719_162, 2_932_896))
-_LARGEST: Final = 2**53
+_MAX_EXACT: Final = 2**53
 #: Integers smaller than this surely fit a literal of 64 bits.
-_LONGEST: Final = 2**62
+_MAX_INTEGER: Final = 2**62
 
 
 # -- Shapes ------------------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ class Shape:
             number, exact = as_float(value)
             whole = value.number == int(value.number) if math.isfinite(number) else False
             self._add(test, [int(value.number) if whole else value.number, number, tie_break(value.number)])
-            short = whole and abs(number) < _LONGEST
-            return "number", value.unit == NO_UNIT, short, exact, abs(number) < _LARGEST, None if short else _size(value)
+            short = whole and abs(number) < _MAX_INTEGER
+            return "number", value.unit == NO_UNIT, short, exact, abs(number) < _MAX_EXACT, None if short else _size(value)
         assert isinstance(value, Time)
         self._add(test, [value.start, value.end])
         return "time", *(_FIRST <= second < _LAST for second in (value.start, value.end))
@@ -740,12 +740,12 @@ class NativeCompiler:
 
     def _of_number(self, item: Column, operator: str, value: Quantity, at: int, alias: str) -> exp.Expr:
         (number, exact), cell = as_float(value), column(item.real, alias)
-        whole = self._number(at, "whole") if abs(number) < _LONGEST and value.number == int(value.number) else None
+        whole = self._number(at, "whole") if abs(number) < _MAX_INTEGER and value.number == int(value.number) else None
         constant = self.tables.cells.constant(item, whole, exp.Literal.string(self._hole(at, "decimal")), _size(value))
         if constant is not None:
             return compared(operator, self.tables.cells.plain(item, cell), constant)
         double = cast(exp.Literal.string(self._hole(at + 1, "number")), "double")
-        if exact and not (item.inexact and (item.sort == "decimal" or abs(number) >= _LARGEST)):
+        if exact and not (item.inexact and (item.sort == "decimal" or abs(number) >= _MAX_EXACT)):
             return compared(operator, self.tables.cells.number(item, cell), double)
         cells = self.tables.cells_at(item, alias)
         tie = coalesce(cells.get("tie", NULL.copy()), literal("1"))
@@ -1084,7 +1084,7 @@ class Marks:
 
 
 #: The most query texts that are cached.
-_MOST_CACHED: Final = 1_000
+_MAX_CACHED: Final = 1_000
 
 
 def _number_of(to: NativeCompiler, number: int, node: Node) -> exp.Select:
@@ -1192,7 +1192,7 @@ class NativePlans:
         shape = Shape(nodes, self._tables)
         key = sort, shape.key
         if key not in self._templates:
-            if len(self._templates) >= _MOST_CACHED:
+            if len(self._templates) >= _MAX_CACHED:
                 self._templates.clear()
             compiler = NativeCompiler(self._tables, shape)
             query, columns = build(compiler)

@@ -111,7 +111,7 @@ def _spans(read: Read, tables: NativeTables, parts: Sequence[_Part]) -> Iterator
         spans = {"number": floats, "exact": exact, "start": column("start"), "stop": column("stop")}
         cells = []
         for name, value in spans.items():
-            for aggregate in _LEAST:
+            for aggregate in _EXTREMES:
                 cells.append(named(aggregate(this=value.copy()), f"{name} {aggregate.key}"))
         # Rows of a relation without qualifiers are one statement if they have the same ends.
         is_bare = part.table.relation is not None and part.key is None and len(part.table.columns) == 2
@@ -134,7 +134,7 @@ def _spans(read: Read, tables: NativeTables, parts: Sequence[_Part]) -> Iterator
         yield parts[at], kind, count, values
 
 
-_LEAST = (exp.Min, exp.Max)
+_EXTREMES = (exp.Min, exp.Max)
 
 
 def _first(query: Query, at: int, *columns: exp.Expr) -> Query:

@@ -18,7 +18,7 @@ from condgraph.engine.facts import EntityKind
 from condgraph.engine.passes import rewrite
 
 #: The most alternatives of a joined pattern. Beyond this, the rows it is joined with do not narrow it.
-_MOST: Final = 32
+_MAX_BRANCHES: Final = 32
 _CONCEPTS: Final = alg.AllEntities((EntityKind.CONCEPT,))
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
 
@@ -221,7 +221,7 @@ class _Names:
             return [match.renamed(node.names, number) for match in self.matches(node.of, olds[0] if olds else wanted)]
         assert isinstance(node, alg.Join)
         left, right = self.matches(node.left, wanted), self.matches(node.right, wanted)
-        if len(left) * len(right) > _MOST:
+        if len(left) * len(right) > _MAX_BRANCHES:
             return right if any(wanted in match.names for match in right) else left
         return [first.with_(second) for first, second in product(left, right)]
 

@@ -307,7 +307,7 @@ def _last(writer: Writer, place: str, table: str, name: str) -> int:
 
 T = TypeVar("T")
 #: The most bytes of a name that PostgreSQL keeps.
-_LONGEST: Final = 63
+_MAX_NAME: Final = 63
 #: For how many seconds the known state of a graph is trusted, since others may load it.
 _LEASE: Final = 1.0
 #: How many rows are written at once; progress is reported after each batch.
@@ -481,8 +481,8 @@ class SqlStore:
         check_text(graph)
         self.engine, self.name, self.read_only, self.timeout = engine, graph, read_only, timeout
         self.place, self._in = engine.place, engine.schema(graph)
-        if len(self._in.encode()) > _LONGEST:
-            most = _LONGEST - len(engine.schema(""))
+        if len(self._in.encode()) > _MAX_NAME:
+            most = _MAX_NAME - len(engine.schema(""))
             raise errors.OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
         self._state: _State | None = None
         #: What the last load reported about single changes.

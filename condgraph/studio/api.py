@@ -34,7 +34,7 @@ from condgraph.studio.worker import error_document, status_of
 
 _log: Final = logging.getLogger("condgraph.endpoint")
 #: The size limit of a JSON body in bytes.
-_MOST_JSON: Final = 2 << 20
+_MAX_JSON: Final = 2 << 20
 #: How many files may be uploaded at once, by all clients and by one.
 _DROPS, _DROPS_PER_CLIENT = 16, 2
 _CODES: Final = {
@@ -162,7 +162,7 @@ class Api:
             if exchange.media_type != "application/json":
                 # A page of another site can send any other media type without the browser asking for permission.
                 raise ProtocolError(415, "send JSON, as application/json", {"Accept-Post": "application/json"})
-            await self._called(exchange, operation, read_fields(await exchange.body(_MOST_JSON), operation.fields))
+            await self._called(exchange, operation, read_fields(await exchange.body(_MAX_JSON), operation.fields))
 
         return handle
 
@@ -331,7 +331,7 @@ async def _save(exchange: Exchange, path: Path, most: int) -> int:
 # hour. Anybody who knows the name of one can use it, and names cannot be guessed.
 
 #: The most scratch graphs of all clients and of one client, and the most files of a graph.
-_MOST_SCRATCH, _MOST_PER_CLIENT, _MOST_FILES = 32, 8, 50
+_MAX_SCRATCH, _MAX_PER_CLIENT, _MAX_FILES = 32, 8, 50
 #: After how many seconds an unused scratch graph is removed.
 _IDLE: Final = 3600.0
 _SCRATCH_NAME: Final = re.compile(r"[0-9a-f]{32}")
@@ -358,8 +358,8 @@ class Scratch:
 
     def file(self, name: str) -> Path:
         """Return the path for a new file. Anything in the name that could lead to another place is removed."""
-        if self.files >= _MOST_FILES:
-            raise ProtocolError(413, f"a scratch graph has at most {_MOST_FILES} files")
+        if self.files >= _MAX_FILES:
+            raise ProtocolError(413, f"a scratch graph has at most {_MAX_FILES} files")
         self.files += 1
         safe = _UNSAFE.sub("_", name.replace("\\", "/").rsplit("/", 1)[-1]).lstrip(". ")[-100:] or "file"
         folder = self.folder / f"file{self.files}"
@@ -382,10 +382,10 @@ class ScratchGraphs:
         """
         self._sweep()
         owned = sorted((scratch.used, name) for name, scratch in self._graphs.items() if scratch.owner == owner)
-        if len(owned) >= _MOST_PER_CLIENT:
+        if len(owned) >= _MAX_PER_CLIENT:
             self.remove(owned[0][1])
-        if len(self._graphs) >= _MOST_SCRATCH:
-            raise ProtocolError(503, f"there are {_MOST_SCRATCH} scratch graphs; try again later", {"Retry-After": "60"})
+        if len(self._graphs) >= _MAX_SCRATCH:
+            raise ProtocolError(503, f"there are {_MAX_SCRATCH} scratch graphs; try again later", {"Retry-After": "60"})
         if self._root is None:
             self._root = Path(tempfile.mkdtemp(prefix="condgraph-studio-"))
         name = secrets.token_hex(16)

@@ -255,7 +255,7 @@ def _passed_on(graph: Graph, language: str | None) -> bool:
 #: How many other entities with the same name are listed.
 _SAME: Final = 50
 #: How many statements in each direction are fetched from a server to count them by predicate.
-_MOST_COUNTED: Final = 5_000
+_MAX_COUNTED: Final = 5_000
 
 
 class _Page(NamedTuple):
@@ -281,7 +281,7 @@ def around(graph: Graph, *, ident: str | None, name: str | None, page: _Page) ->
     limit = page.limit
     if ident is not None and (concept := _label(graph, ident=ident)):
         return _concept(graph, concept, ident, limit)
-    fetched = max(limit, _MOST_COUNTED) if page.each or page.predicate is not None else limit
+    fetched = max(limit, _MAX_COUNTED) if page.each or page.predicate is not None else limit
     snapshot, complete = _part(graph, ident, name, fetched)
     numbers = [number] if ident is not None and (number := snapshot.identified(ident)) >= 0 else []
     if not numbers and name is not None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: How many names are compared from the position of a text onwards.
 _AROUND: Final = 2_000
 #: The most characters of a text to complete.
-MOST_CHARACTERS: Final = 200
+MAX_CHARACTERS: Final = 200
 
 
 def completed(graph: Graph, text: str, kinds: Iterable[str], most: int, *, ids: bool = False) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def completed(graph: Graph, text: str, kinds: Iterable[str], most: int, *, ids: 
     entities and concepts with the same name are listed separately, and each name has `id` (None for a
     predicate) and `iri`: the text between the angle brackets of SPARQL, relative to the graph.
     """
-    text, wanted, schema = text[:MOST_CHARACTERS], set(kinds), overview_of(graph)
+    text, wanted, schema = text[:MAX_CHARACTERS], set(kinds), overview_of(graph)
     folded = text.casefold()
     listed: list[tuple[str, str, str]] = []
     all_predicates = "predicate" in wanted

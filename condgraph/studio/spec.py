@@ -27,7 +27,7 @@ except ImportError:
 #: The most characters of a program or question, and of a name.
 _TEXT: Final = 1 << 20
 _NAME: Final = 10_000
-_MOST_FIELDS: Final = 100
+_MAX_FIELDS: Final = 100
 
 
 class Request(BaseModel):
@@ -57,8 +57,8 @@ class Request(BaseModel):
 
 def _few_texts(value: Any, kinds: tuple[type, ...] = (str,), noun: str = "texts") -> Any:
     """Check the size and types of an object before its members: each wrong member would cost a message."""
-    if isinstance(value, dict) and len(value) > _MOST_FIELDS:
-        raise PydanticCustomError("many", "it has more than {most} members", {"most": _MOST_FIELDS})
+    if isinstance(value, dict) and len(value) > _MAX_FIELDS:
+        raise PydanticCustomError("many", "it has more than {most} members", {"most": _MAX_FIELDS})
     if not isinstance(value, dict) or any(
         not isinstance(member, kinds) or member is True or member is False for member in value.values()
     ):
@@ -70,15 +70,15 @@ def _few_preferences(value: Any) -> Any:
     """Check a preference like `_few_texts`: a text, a list of texts, or an object of these by predicate."""
 
     def fits(one: Any) -> bool:
-        texts = one if isinstance(one, list) and 0 < len(one) <= _MOST_FIELDS else [one]
+        texts = one if isinstance(one, list) and 0 < len(one) <= _MAX_FIELDS else [one]
         return all(isinstance(text, str) and len(text) <= _NAME for text in texts)
 
-    if fits(value) or (isinstance(value, dict) and 0 < len(value) <= _MOST_FIELDS and all(map(fits, value.values()))):
+    if fits(value) or (isinstance(value, dict) and 0 < len(value) <= _MAX_FIELDS and all(map(fits, value.values()))):
         return value
     raise PydanticCustomError(
         "preference",
         "it is a text, a list of texts, or an object of these by predicate, of at most {most} members",
-        {"most": _MOST_FIELDS},
+        {"most": _MAX_FIELDS},
     )
 
 
@@ -140,8 +140,8 @@ class Explain(Program, Viewed):
     table: str | None = Field(
         None, max_length=_TEXT, description="A table of the rows of the program: `group by country show count()`."
     )
-    parameters: Annotated[dict[str, str | int | float], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_values)] | None = (
-        Field(None, description="Values of the parameters (`$name`) of the program.")
+    parameters: Annotated[dict[str, str | int | float], Field(max_length=_MAX_FIELDS), BeforeValidator(_few_values)] | None = Field(
+        None, description="Values of the parameters (`$name`) of the program."
     )
 
 
@@ -213,7 +213,7 @@ class Browse(Call):
 
     concept: str | None = Field(None, max_length=_NAME, description="The concept whose members are the rows.")
     table: str | None = Field(None, max_length=_NAME, description="The table, where its rows are in no concept.")
-    where: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
+    where: Annotated[dict[str, str], Field(max_length=_MAX_FIELDS), BeforeValidator(_few_texts)] | None = Field(
         None, description='The text that rows have in a column, by column; "" for rows without any.'
     )
     sort: str | None = Field(None, max_length=_NAME, description="The column that orders the rows; by default their names.")
@@ -255,7 +255,7 @@ class Turn(AskedPart):
     """An earlier turn of a conversation. Its program is run again, since the question may refer to its answer."""
 
     parts: list[AskedPart] = Field([], max_length=6, description="Those of its outcome, which are run in place of its program.")
-    choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
+    choose: Annotated[dict[str, str], Field(max_length=_MAX_FIELDS), BeforeValidator(_few_texts)] | None = Field(
         None, description="What was chosen."
     )
 
@@ -266,7 +266,7 @@ class Ask(Bounded):
     question: str = Field(max_length=_NAME, description="The question.")
     via: Literal["auto", "query", "kopl", "cypher", "pattern"] = "auto"
     source: str | None = Field(None, max_length=_NAME)
-    choose: Annotated[dict[str, str], Field(max_length=_MOST_FIELDS), BeforeValidator(_few_texts)] | None = Field(
+    choose: Annotated[dict[str, str], Field(max_length=_MAX_FIELDS), BeforeValidator(_few_texts)] | None = Field(
         None, description="The meaning of ambiguous names: the key of an option by the name."
     )
     samples: int = 1
@@ -321,9 +321,9 @@ def from_address(address: bytes, model: type[Request]) -> dict[str, Any]:
     Raises status 400.
     """
     try:
-        pairs = parse_qsl(address.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl(address.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError:
-        raise ProtocolError(400, f"the address is not UTF-8, or has more than {_MOST_FIELDS} fields") from None
+        raise ProtocolError(400, f"the address is not UTF-8, or has more than {_MAX_FIELDS} fields") from None
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in model.model_fields and get_origin(model.model_fields[name].annotation) is list:

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 #: How many names of each list the page gets. `more` counts the rest.
-MOST_LISTED: Final = 2_000
+MAX_LISTED: Final = 2_000
 #: The number of questions, of candidates of each kind to run, and the seconds after which no more are run.
 QUESTIONS, _TRIES, _SECONDS = 3, 4, 5.0
 #: How many rows a question or a facet may group on a server, which has to fetch them.
-_MOST_FETCHED: Final = 20_000
+_MAX_FETCHED: Final = 20_000
 #: The number of columns on a page of rows, of facets next to it, of values in each facet, and the most characters in
 #: the name of a column that is shown by default.
-COLUMNS, FACETS, FACET_VALUES, LONGEST_COLUMN = 12, 6, 8, 500
+COLUMNS, FACETS, FACET_VALUES, MAX_COLUMN = 12, 6, 8, 500
 #: Endings of column names whose numbers are identifiers.
 _IDENTIFIERS: Final = ("id", "key", "code", "no", "nr", "number", "year", "zip")
 
@@ -85,8 +85,8 @@ def _started(schema: GraphSchema) -> Document:
         "first": schema.first,
         "last": schema.last,
         "note": schema.note,
-        **{name: items[:MOST_LISTED] for name, items in lists.items()},
-        "more": {name: len(items) - MOST_LISTED for name, items in lists.items() if len(items) > MOST_LISTED},
+        **{name: items[:MAX_LISTED] for name, items in lists.items()},
+        "more": {name: len(items) - MAX_LISTED for name, items in lists.items() if len(items) > MAX_LISTED},
         "picture": drawing.svg if drawing.arrows else "",
         "edges": [[drawing.boxes[arrow.start].text, arrow.text, drawing.boxes[arrow.end].text] for arrow in drawing.arrows],
     }
@@ -161,7 +161,7 @@ def _of_values(schema: GraphSchema, graph: Graph, *types: str) -> Iterator[tuple
 
 
 def _few(graph: Graph, predicate: PredicateSchema) -> bool:
-    return answers.store_of(graph) == answers.IN_A_FOLDER or predicate.statements <= _MOST_FETCHED
+    return answers.store_of(graph) == answers.IN_A_FOLDER or predicate.statements <= _MAX_FETCHED
 
 
 def _kind(predicate: PredicateSchema) -> KindCount | None:
@@ -279,7 +279,7 @@ def browse(graph: Graph, arguments: Document) -> Document:
         if column_of(predicate.name) and any((kind.sort, kind.name) in kinds for kind in predicate.subjects)
     ]
     names = [predicate.name for predicate in predicates]
-    first = [name for name in names if len(name) <= LONGEST_COLUMN][:COLUMNS] or names[:1]
+    first = [name for name in names if len(name) <= MAX_COLUMN][:COLUMNS] or names[:1]
     where: dict[str, str] = arguments.get("where") or {}
     sort: str | None = arguments.get("sort")
     for wanted in (*where, *([] if sort is None else [sort])):
@@ -304,7 +304,7 @@ def browse(graph: Graph, arguments: Document) -> Document:
 
     listed_rows = rows(clause)
     total = int(rows(f"{condition}show count()")[0][0]["number"])
-    fetchable = answers.store_of(graph) == answers.IN_A_FOLDER or total <= _MOST_FETCHED
+    fetchable = answers.store_of(graph) == answers.IN_A_FOLDER or total <= _MAX_FETCHED
     facets = (
         [facet for facet in (_facet(predicate, rows, condition, total) for predicate in _faceted(predicates, where)) if facet]
         if fetchable
@@ -348,7 +348,7 @@ def _faceted(predicates: Iterable[PredicateSchema], where: dict[str, str]) -> li
     result = [
         item for item in predicates
         if item.name in where
-        or (len(item.name) <= LONGEST_COLUMN and (item.relations or (item.values and item.values[0].type == "text")))
+        or (len(item.name) <= MAX_COLUMN and (item.relations or (item.values and item.values[0].type == "text")))
     ]  # fmt: skip
     return sorted(result, key=lambda item: item.name not in where)[: max(FACETS, len(where))]
 

@@ -22,9 +22,9 @@ from condgraph.sparql.workers import forking
 _HEAD: Final = struct.Struct(">cI")
 _PART: Final = 1 << 16
 #: How many scratch graphs a worker keeps open.
-_MOST_OPEN: Final = 4
+_MAX_OPEN: Final = 4
 #: The size limit in bytes of a file that a worker writes.
-_MOST_FILE: Final = 2 << 30
+_MAX_FILE: Final = 2 << 30
 
 
 class Worker:
@@ -70,7 +70,7 @@ class Worker:
         known = self._scratch.get(place)
         if known is None or known[0] != loaded:
             known = self._scratch[place] = loaded, condgraph.open(place, read_only=True)
-            while len(self._scratch) > _MOST_OPEN:
+            while len(self._scratch) > _MAX_OPEN:
                 self._scratch.popitem(last=False)
         self._scratch.move_to_end(place)
         return known[1]
@@ -222,6 +222,6 @@ def main(path: str, memory: str, network: str) -> None:
     """
     sys.path[:] = json.loads(path)
     forking.begin(int(memory), network=network == "1")
-    limit = forking.at_most(_MOST_FILE, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    limit = forking.at_most(_MAX_FILE, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     forking.serve_forks(Worker())

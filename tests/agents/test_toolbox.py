@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import condgraph
-from condgraph.agents.toolbox import LONGEST, MOST, MOST_CHARACTERS, Toolbox, failure, plain
+from condgraph.agents.toolbox import MAX_CHARACTERS, MAX_RESULTS, MAX_TEXT, Toolbox, failure, plain
 from condgraph.engine.errors import CancelledError, DeadlineError, OptionError, ParseError, StoreMissingError, UnknownNameError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.engine.values import UNKNOWN, Quantity, Time
@@ -56,7 +56,7 @@ def test_tables(tools: Toolbox) -> None:
     with pytest.raises(UnknownNameError, match="contry"):
         tools.query(program, table="group by contry", parameters={"least": "1 m"})
     with pytest.raises(OptionError, match="table has"):
-        tools.query("FindAll()", table="show " * MOST_CHARACTERS)
+        tools.query("FindAll()", table="show " * MAX_CHARACTERS)
     with pytest.raises(OptionError, match="no option 'table'"):
         tools.query("(UNKNOWN capital 1) <-[capital]- (Nepal)", table="show count()")
 
@@ -66,7 +66,7 @@ def test_cells_that_list_values_are_cut(tools: Toolbox) -> None:
     (row,) = tools.query("FindAll() FilterNum(height, 5000 m, >)", table=listed, limit=3).answers
     assert len(row["all"]) == 4
     assert row["all"][3] == f"... and {row['count()'] - 3} more"
-    (whole,) = tools.query("FindAll() FilterNum(height, 5000 m, >)", table=listed, limit=MOST).answers
+    (whole,) = tools.query("FindAll() FilterNum(height, 5000 m, >)", table=listed, limit=MAX_RESULTS).answers
     assert len(whole["all"]) == whole["count()"]
     assert whole["all"][:3] == row["all"][:3]
 
@@ -105,15 +105,15 @@ def test_names_that_need_quotes() -> None:
     assert {one["id"] for one in tools.find("Bo").entities} == {"b", "b2"}
     # A value of 15,000 characters is marked as cut.
     note = tools.query("Find($who) QueryAttr(note)", parameters={"who": QUOTES}, facts=9)
-    assert all(len(text) < LONGEST + 100 for text in note.texts)
+    assert all(len(text) < MAX_TEXT + 100 for text in note.texts)
     assert "characters ..." in "".join(note.texts)
-    assert all(len(fact.text) < LONGEST + 100 for fact in note.facts)
+    assert all(len(fact.text) < MAX_TEXT + 100 for fact in note.facts)
     assert tools.evidence("Find($who) QueryAttr(note)", parameters={"who": QUOTES}).total == 2
 
 
 def test_pages_of_evidence(tools: Toolbox) -> None:
     program = "FindAll() FilterConcept(country) Relate(capital, forward) QueryName()"
-    whole = tools.evidence(program, limit=MOST)
+    whole = tools.evidence(program, limit=MAX_RESULTS)
     assert whole.total == len(whole.facts) > 3
     pages = [tools.evidence(program, limit=2, offset=at).facts for at in range(0, whole.total + 2, 2)]
     assert [fact for page in pages for fact in page] == whole.facts
@@ -154,11 +154,11 @@ def test_errors_put_a_program_right(tools: Toolbox) -> None:
 def test_bounds(tools: Toolbox) -> None:
     for call in (
         lambda: tools.query("FindAll() Count()", limit=0),
-        lambda: tools.query("FindAll() Count()", limit=MOST + 1),
+        lambda: tools.query("FindAll() Count()", limit=MAX_RESULTS + 1),
         lambda: tools.query("FindAll() Count()", facts=-1),
         lambda: tools.evidence("FindAll() Count()", offset=-1),
-        lambda: tools.query("Find(" + "x" * MOST_CHARACTERS + ")"),
-        lambda: tools.find("x" * (MOST_CHARACTERS + 1)),
+        lambda: tools.query("Find(" + "x" * MAX_CHARACTERS + ")"),
+        lambda: tools.find("x" * (MAX_CHARACTERS + 1)),
         lambda: tools.match("(a) -[b]-> (c)", k=0),
         lambda: tools.schema(tokens=0),
         lambda: tools.ask("Who?"),

@@ -23,7 +23,7 @@ from tests.ask.asking import Scripted, countries
 from tests.support.lanes import sample
 
 #: Of a hundred feedbacks so many hold the right name.
-LEAST = 95
+MIN_PERCENT = 95
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_feedback_holds_the_right_name(graph: Graph, fault: str) -> None:
         if right not in told:
             missed.append((wrong, right, told))
     assert outcomes.total() >= 10
-    assert 100 * outcomes[True] >= LEAST * outcomes.total(), missed[:5]
+    assert 100 * outcomes[True] >= MIN_PERCENT * outcomes.total(), missed[:5]
 
 
 # -- faults that models make, beside letters ---------------------------------------------------------
@@ -203,7 +203,7 @@ def test_feedback_of_other_faults_holds_what_puts_it_right(graph: Graph, fault: 
         if not fine:
             missed.append((wrong, right, found.status, told))
     assert outcomes.total() >= 10
-    assert 100 * outcomes[True] >= LEAST * outcomes.total(), missed[:5]
+    assert 100 * outcomes[True] >= MIN_PERCENT * outcomes.total(), missed[:5]
 
 
 class Repairing:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from condgraph.endpoint.app import Limits, application
 from condgraph.endpoint.backend import OxigraphBackend
-from condgraph.endpoint.protocol import GRAPHS, MOST_BYTES, SOLUTIONS, Format, choose
+from condgraph.endpoint.protocol import GRAPHS, MAX_BYTES, SOLUTIONS, Format, choose
 from condgraph.engine.errors import MissingExtraError
 from condgraph.sparql.text.scan import survey
 from tests.endpoint.conftest import DATA, GRAPH, RUNAWAY
@@ -117,7 +117,7 @@ def test_content_is_negotiated(endpoint: str, accept: str, query: str, media_typ
         (403, "GET", {}, None, {"query": "SELECT * { SERVICE <http://127.0.0.1/> { ?s ?p ?o } }"}),
         (405, "PUT", {}, b"", {"query": ONE}),
         (405, "DELETE", {}, None, {"query": ONE}),
-        (413, "POST", DIRECT, b"#" * (MOST_BYTES + 1), {}),
+        (413, "POST", DIRECT, b"#" * (MAX_BYTES + 1), {}),
         (415, "POST", {"Content-Type": "text/plain"}, b"ASK {}", {}),
         (415, "POST", {}, b"query=ASK%20%7B%7D", {}),
         (415, "POST", {"Content-Type": "application/sparql-query; charset=UTF-16"}, "ASK {}".encode("utf-16"), {}),

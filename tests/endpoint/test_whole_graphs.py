@@ -101,7 +101,7 @@ def test_a_graph_goes_with_its_client(large: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.service
 def test_clients_of_http_1_0_get_no_more_than_is_kept(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.endpoint.app.MOST_HELD", 8 << 20)
+    monkeypatch.setattr("condgraph.endpoint.app.MAX_BUFFERED", 8 << 20)
     with serving(OxigraphBackend(large, default=GRAPH)) as url:
         where = urlsplit(url)
         with socket.create_connection((where.hostname, where.port), timeout=60) as sock:

@@ -18,7 +18,7 @@ from condgraph.engine import algebra as alg
 from condgraph.engine.answer import Answer
 from condgraph.engine.bounds import SharedTask, Workers, wait_for, within
 from condgraph.engine.check import built
-from condgraph.engine.errors import LONGEST_NAME, DeadlineError, nearest
+from condgraph.engine.errors import MAX_NAME, DeadlineError, nearest
 from condgraph.engine.evidence import items
 from condgraph.engine.execute.conditions import readings_of, text_mask
 from condgraph.engine.execute.operators import _edge
@@ -280,7 +280,7 @@ def test_order_of_texts_beside_one_that_the_graph_does_not_have() -> None:
 
 
 def test_names_that_are_too_long_are_like_no_other() -> None:
-    longest = "a" * LONGEST_NAME
+    longest = "a" * MAX_NAME
     assert nearest(longest, [longest, longest + "a"]) == [longest]
     assert nearest(longest + "a", [longest]) == []
 
@@ -290,7 +290,7 @@ def test_the_last_part_of_an_address_is_near() -> None:
     assert nearest("price", [*names, "Price"]) == ["Price", "http://x.org/ns#Price", "http://x.org/price", "prices", "unpriced"]
     assert nearest("price", names, most=1) == ["http://x.org/ns#Price"]
     assert nearest("", names) == []
-    assert LONGEST_NAME == 300
+    assert MAX_NAME == 300
 
 
 def test_what_statements_say_of_an_entity_is_not_kept_a_second_time() -> None:

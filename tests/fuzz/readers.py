@@ -63,7 +63,7 @@ BUDGET, START = 50e-6, 0.5
 #: that takes a megabyte for a regular expression is ended at its deadline.
 DEADLINE = 1.0
 #: Characters that a message may have.
-LONGEST_MESSAGE = 4_000
+MAX_MESSAGE = 4_000
 
 
 @dataclass(frozen=True)
@@ -575,7 +575,7 @@ def check(error: Exception) -> None:
     """An error is typed, and its message short."""
     message = str(error)
     assert message
-    assert len(message) <= LONGEST_MESSAGE, f"a message of {len(message)} characters: {message[:200]}"
+    assert len(message) <= MAX_MESSAGE, f"a message of {len(message)} characters: {message[:200]}"
 
 
 def whole(frame: tuple[str, str], piece: str) -> bytes:

@@ -416,7 +416,7 @@ def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path.write_bytes(path.read_bytes().replace(b"y.csv", b"x.csv"))
     with pytest.raises(LoadError, match=r"two files 'x\.csv'"):
         loaded(path)
-    monkeypatch.setattr("condgraph.loaders.files.MOST_UNPACKED", 1 << 20)
+    monkeypatch.setattr("condgraph.loaders.files.MAX_UNPACKED", 1 << 20)
     bomb = zipped(path, {"x.csv": b"a,b\n" + b"0" * (4 << 20)})
     with pytest.raises(LoadError, match="unpacks to more than 300 times its size"):
         loaded(bomb)
@@ -427,7 +427,7 @@ def test_archives_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     bomb.write_bytes(content)
     with pytest.raises(LoadError):
         loaded(bomb)
-    monkeypatch.setattr("condgraph.loaders.files._MOST_ENTRIES", 3)
+    monkeypatch.setattr("condgraph.loaders.files._MAX_ENTRIES", 3)
     with pytest.raises(LoadError, match="more than 3 files"):
         loaded(zipped(path, {f"{at}.csv": "a\n" for at in range(4)}))
 

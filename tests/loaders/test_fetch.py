@@ -216,7 +216,7 @@ def test_errors_of_recognition_and_problems_name_the_address(server: Server, gra
 
 @pytest.mark.parametrize("what", ["large", "unsaid"])
 def test_size_is_bounded(server: Server, graph: Any, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    monkeypatch.setattr(fetch, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(fetch, "MAX_BYTES", 1_000)
     with pytest.raises(LoadError, match="more than"):
         graph.load(f"{server.url}/{what}/x.csv")
     assert graph.load(f"{server.url}/data/x.csv").statements == 4
@@ -233,7 +233,7 @@ def test_time_is_bounded_however_slowly_bytes_come(
     threading.Timer(0.3, cancelled.set).start()
     with pytest.raises(CancelledError), within(None, cancelled):
         graph.load(f"{server.url}/{what}/x.csv")
-    monkeypatch.setattr(fetch, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(fetch, "MAX_SECONDS", 0.3)
     with pytest.raises(LoadError, match="seconds to fetch"):
         graph.load(f"{server.url}/{what}/x.csv")
     assert quick_enough(time.monotonic() - begin, 10)

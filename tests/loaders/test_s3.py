@@ -181,7 +181,7 @@ def test_what_goes_wrong_is_said_without_keys(bucket: Bucket, nobody: pytest.Mon
 
 def test_size_and_time_are_bounded(everybody: str, nobody: pytest.MonkeyPatch) -> None:
     nobody.setenv("AWS_ENDPOINT_URL", everybody)
-    for what, most, says in (("MOST_BYTES", 10, "more than 0 MiB"), ("MOST_SECONDS", -1.0, "seconds to fetch")):
+    for what, most, says in (("MAX_BYTES", 10, "more than 0 MiB"), ("MAX_SECONDS", -1.0, "seconds to fetch")):
         with nobody.context() as within:
             within.setattr(fetch, what, most)
             with pytest.raises(LoadError, match=says):

@@ -137,7 +137,7 @@ def test_many_triple_terms_are_read(tmp_path: Path) -> None:
 
 def test_a_packed_file_that_is_mostly_air(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unpacking ends where it is more than any data; data that packs well is read."""
-    monkeypatch.setattr("condgraph.loaders.files.MOST_UNPACKED", 10 << 20)
+    monkeypatch.setattr("condgraph.loaders.files.MAX_UNPACKED", 10 << 20)
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(b'{"concepts": {}, "entities": {' + b" " * (40 << 20) + b"}}", 9))
     with pytest.raises(LoadError, match="times its size"):
@@ -232,10 +232,10 @@ def test_columns_and_views_of_sqlite_that_are_worked_out(tmp_path: Path, monkeyp
     assert load("good").kopl("FindAll() FilterStr(b, number 8) Count()").texts == ["1"]
     with pytest.raises(LoadError, match=r"'cell'.*too big.*64,000,000 bytes"):
         load("cell")
-    monkeypatch.setattr("condgraph.loaders.database.sqlite._MOST_CHARACTERS", 10_000_000)
+    monkeypatch.setattr("condgraph.loaders.database.sqlite._MAX_CHARACTERS", 10_000_000)
     with pytest.raises(LoadError, match=r"300 times the size.*'wide'"):
         load("wide")
-    monkeypatch.setattr("condgraph.loaders.database.sqlite._MOST_STEPS", 3_000_000)
+    monkeypatch.setattr("condgraph.loaders.database.sqlite._MAX_STEPS", 3_000_000)
     monkeypatch.setattr("condgraph.loaders.database.sqlite._STEPS_A_BYTE", 0)
     for view in ("endless", "rows"):
         with pytest.raises(LoadError, match="more than 3,000,000 steps"):
@@ -246,7 +246,7 @@ def test_columns_and_views_of_sqlite_that_are_worked_out(tmp_path: Path, monkeyp
 def test_rows_of_parquet_that_a_few_bytes_say(folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A text once, and that it stands in all rows."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr("condgraph.loaders.table.arrow._MOST_BYTES", 4 << 20)
+    monkeypatch.setattr("condgraph.loaders.table.arrow._MAX_BYTES", 4 << 20)
     path = tmp_path / "piece.parquet"
     for count in (1_000, 200_000):
         texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array(["x" * 1000]))
@@ -306,7 +306,7 @@ def test_texts_that_are_read_as_dictionaries_are_the_same(
 ) -> None:
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     if dictionary:
-        monkeypatch.setattr("condgraph.loaders.table.arrow._MOST_BYTES", 1 << 14)
+        monkeypatch.setattr("condgraph.loaders.table.arrow._MAX_BYTES", 1 << 14)
     table = pa.table(
         {
             "name": [f"n{at}" for at in range(500)],

@@ -75,7 +75,7 @@ def database(tmp_path: Path) -> Iterator[Any]:
 @pytest.mark.parametrize("batch", range(4))
 def test_every_option_on_a_sql_database(batch: int, database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over edges that are copied after the first search, and that are fetched."""
-    monkeypatch.setattr("condgraph.patterns.remote.planned.MOST_COPIED", 250_000 if batch % 2 else 0)
+    monkeypatch.setattr("condgraph.patterns.remote.planned.MAX_COPIED", 250_000 if batch % 2 else 0)
     for seed in range(batch * EMBEDDED // 4, (batch + 1) * EMBEDDED // 4):
         items, cases = a_case(random.Random(seed))
         local = condgraph.open()
@@ -145,7 +145,7 @@ def test_values_on_a_sql_database(database: Any, monkeypatch: pytest.MonkeyPatch
     assert (found.report.queries, found.report.rows) == (1, 3)
     assert found.check()
     # What was reached, its value, and nothing else of the graph.
-    monkeypatch.setattr("condgraph.patterns.remote.planned.MOST_COPIED", 0)
+    monkeypatch.setattr("condgraph.patterns.remote.planned.MAX_COPIED", 0)
     found = database.match(asked, k=1)
     assert found.report.rows == 2
     assert found.check()
@@ -170,7 +170,7 @@ def test_values_on_servers(remote: Neo4jGraph | SparqlGraph, monkeypatch: pytest
         for options in ({"k": 9}, {"k": 1, "directed": True}, {"k": None, "stretch": True}):
             here, there = local.match(pattern, **options), remote.match(pattern, **options)
             assert all_of(there) == all_of(here), f"{pattern}\n{there.cypher or there.sparql}"
-    monkeypatch.setattr("condgraph.patterns.remote.planned.MOST_COPIED", 0)
+    monkeypatch.setattr("condgraph.patterns.remote.planned.MAX_COPIED", 0)
     found = remote.match([("UNKNOWN 1", "birth date", "> 1980"), ("UNKNOWN 1", "parents", "UNKNOWN 2")], k=1, directed=True)
     assert found.check()
     assert {str(fact).split(" | ")[1] for fact in found.evidence} == {"birth date", "parents"}

@@ -73,7 +73,7 @@ def sure(warnings: list[str]) -> list[str]:
 @pytest.mark.parametrize("batch", range(by_lane(2, 8, 8)))
 def test_random_graphs(remote: Neo4jGraph, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over edges that are copied after the first search, and that are fetched."""
-    monkeypatch.setattr("condgraph.patterns.remote.planned.MOST_COPIED", 250_000 if batch % 2 else 0)
+    monkeypatch.setattr("condgraph.patterns.remote.planned.MAX_COPIED", 250_000 if batch % 2 else 0)
     for seed in range(batch * GRAPHS // 8, (batch + 1) * GRAPHS // 8):
         dice = random.Random(seed)
         local = condgraph.open()
@@ -306,7 +306,7 @@ def test_deadlines_and_cancellation(remote: Neo4jGraph, towns: Graph) -> None:
 
 
 def test_the_answer_says_what_it_took(remote: Neo4jGraph, towns: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.patterns.remote.planned.MOST_COPIED", 0)
+    monkeypatch.setattr("condgraph.patterns.remote.planned.MAX_COPIED", 0)
     found = remote.match(PATTERNS[0], k=2, encoder="lexical")
     assert found.report.queries >= 1
     assert found.report.rows >= 2
@@ -319,7 +319,7 @@ def test_the_answer_says_what_it_took(remote: Neo4jGraph, towns: Graph, monkeypa
 
 def test_its_queries_can_be_run_again(remote: Neo4jGraph, towns: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a driver takes them, and as Browser does: `:param` lines have literals of the same values."""
-    monkeypatch.setattr("condgraph.patterns.remote.planned.MOST_COPIED", 0)
+    monkeypatch.setattr("condgraph.patterns.remote.planned.MAX_COPIED", 0)
     driver = remote.store.connection.driver
     found = remote.match(PATTERNS[0], k=2, encoder="lexical")
     assert found.cypher is not None

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("neo4j")
 UNWANTED = {"CartesianProduct of many", "AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "IntersectionNodeByLabelsScan"}
 #: Rows of a product that two index seeks by name may have: between two entities there is no better
 #: way.
-MOST_PRODUCT = 25
+MAX_PRODUCT = 25
 
 
 def profiled(graph: Neo4jGraph, compiled: Compiled) -> tuple[set[str], int]:
@@ -41,7 +41,7 @@ def profiled(graph: Neo4jGraph, compiled: Compiled) -> tuple[set[str], int]:
         node = stack.pop()
         name = node["operatorType"].partition("@")[0]
         hits += node["args"].get("DbHits", 0)
-        if name == "CartesianProduct" and node["args"].get("Rows", 0) > MOST_PRODUCT:
+        if name == "CartesianProduct" and node["args"].get("Rows", 0) > MAX_PRODUCT:
             name = "CartesianProduct of many"
         found.add(name)
         stack.extend(node.get("children", ()))

@@ -148,7 +148,7 @@ def test_what_cannot_be_counted_in_time_is_said(late: NativeGraph, monkeypatch: 
         return plain(self, text, parameters, **more)
 
     monkeypatch.setattr(Connection, "read", slow)
-    monkeypatch.setattr("condgraph.cypher.native.refresh.MOST_COUNTING", 0.2)
+    monkeypatch.setattr("condgraph.cypher.native.refresh.MAX_COUNTING", 0.2)
     late.refresh()
     answer = late.kopl("FindAll() FilterNum(vip, 1, =) QueryName()")
     late.refresh()

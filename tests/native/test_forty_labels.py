@@ -25,7 +25,7 @@ from tests.support.neo4j_servers import shared_server
 pytestmark = [pytest.mark.xdist_group("neo4j native"), pytest.mark.service]
 LABELS = 40
 #: A query in one line would take the server's planner a minute at ten times this.
-LONGEST = 30_000
+MAX_QUERY = 30_000
 
 
 def _value(dice: random.Random, key: int, label: int) -> Any:
@@ -121,7 +121,7 @@ def test_it_is_what_it_is_in_process(pair: tuple[Graph, NativeGraph], asked: lis
     found = Comparison(*pair).ask_all(_PROGRAMS[:: by_lane(6, 2, 1)] if lts else _PROGRAMS[1 :: by_lane(6, 6, 1)], evidence=True)
     assert not found.different, found.report()
     assert found.equal > 3
-    assert max(map(len, asked)) < LONGEST
+    assert max(map(len, asked)) < MAX_QUERY
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_texts_are_looked_for_by_one_query(pair: tuple[Graph, NativeGraph], aske
     asked.clear()
     assert not names.has_text("magenta")
     assert len(asked) <= 3
-    assert max(map(len, asked)) < LONGEST
+    assert max(map(len, asked)) < MAX_QUERY
 
 
 @pytest.mark.slow
@@ -143,4 +143,4 @@ def test_it_is_opened_by_few_texts(pair: tuple[Graph, NativeGraph], asked: list[
     """A text for each label would be planned for each label."""
     look(pair[1].store.connection, typed)
     assert len(set(asked)) < 16
-    assert max(map(len, asked)) < LONGEST
+    assert max(map(len, asked)) < MAX_QUERY

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condgraph.cypher.native.file import applied, written
-from condgraph.cypher.native.introspect import LONGEST, PropertySample, name_of, read_as
+from condgraph.cypher.native.introspect import MAX_TEXT, PropertySample, name_of, read_as
 from condgraph.cypher.native.mapping import Mapping, NodeType, Property, RelationshipType
 from condgraph.cypher.native.schema import counts_of, survey_of
 from condgraph.cypher.native.values import ISO_DATETIME, kinds_of, time_format, values_in
@@ -139,7 +139,7 @@ _FEW = ["red", "green"]
         ("Vehicle", [_seen("type", _FEW), _seen("time", _MANY)], ()),
         ("Thing", [_seen("name", _FEW)], ()),
         ("Page", [_seen("name", [f"https://a.b/{n}" for n in range(100)])], ()),
-        ("Post", [_seen("title", ["x" * LONGEST + str(n) for n in range(100)])], ()),
+        ("Post", [_seen("title", ["x" * MAX_TEXT + str(n) for n in range(100)])], ()),
         ("Rare", [_seen("name", _MANY[:20], held=20)], ()),
         ("Number", [_seen("name", [], kind="INTEGER")], ()),
     ],

@@ -103,14 +103,14 @@ CUT = (
 def test_a_limit_without_an_order_on_a_large_database(both: Both, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """The rows are some of all rows, with evidence of these alone; where there are few they are those of the process."""
     there, every = both.there, both.here.query(text, language="sparql")
-    monkeypatch.setattr(first_rows, "MOST_WHOLE", 100)
+    monkeypatch.setattr(first_rows, "MAX_ROWS", 100)
     answer = there.query(f"{text} LIMIT 3 OFFSET 4", language="sparql")
     assert len(answer.values) == 3
     assert not Counter(map(repr, answer.values)) - Counter(map(repr, every.values))
     assert any("nothing orders them" in warning for warning in answer.warnings)
     assert answer.check()
     assert len(answer.evidence) < len(every.evidence)
-    monkeypatch.setattr(first_rows, "MOST_WHOLE", 3_000)
+    monkeypatch.setattr(first_rows, "MAX_ROWS", 3_000)
     few = f"{text} LIMIT 5"
     assert asked(there, few, language="sparql") == asked(both.here, few, language="sparql")
 
@@ -118,7 +118,7 @@ def test_a_limit_without_an_order_on_a_large_database(both: Both, monkeypatch: p
 @pytest.mark.parametrize("both", ["social"], indirect=True)
 def test_a_text_is_lowered_once(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also on a large database, whose rows may be cut there."""
-    monkeypatch.setattr(first_rows, "MOST_WHOLE", 100)
+    monkeypatch.setattr(first_rows, "MAX_ROWS", 100)
     made: list[str] = []
 
     def lower(schema: Any, program: Any, language: str, options: dict[str, Any]) -> Lowered:

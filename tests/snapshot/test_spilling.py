@@ -155,7 +155,7 @@ def keys_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joins, "_FEW", 3)
     monkeypatch.setattr(joins, "_SORTED", 100)
     monkeypatch.setattr(joins, "hash", lambda text: len(text) % 3 - 1, raising=False)
-    monkeypatch.setattr(folder_items, "_MOST_LOOKED_UP", 20)
+    monkeypatch.setattr(folder_items, "_MAX_LOOKED_UP", 20)
     chunks = TextTable.chunks
     monkeypatch.setattr(TextTable, "chunks", lambda self, report, names, most=0: chunks(self, report, names, most or 30))
 

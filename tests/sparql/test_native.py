@@ -545,7 +545,7 @@ def test_what_takes_too_long_to_count_is_sampled_and_says_so(serve: Any, monkeyp
         assert "predicates were found by samples" in str(graph.mapping.notes)
         assert graph.kopl("Find(Unforgiven) Relate(directed by, forward) QueryName()").texts == ["Clint Eastwood"]
         # A look that has no time is an error.
-        monkeypatch.setattr(look, "LONGEST", 0.0)
+        monkeypatch.setattr(look, "MAX_SECONDS", 0.0)
         with pytest.raises(StoreError, match="in time"):
             graph.refresh()
 
@@ -762,7 +762,7 @@ def test_presets_are_parts_of_a_mapping_file(serve: Any, tmp_path: Path) -> None
         assert [outcome(graph, program) for program in asked] == found
         without = [line for line in again.read_text().splitlines() if not line.startswith("# ")]
         assert [line for line in graph.mapping_file().splitlines() if not line.startswith("# ")] == without
-    assert looked < 2 * look.MOST_QUERIES
+    assert looked < 2 * look.MAX_QUERIES
     # What a file states itself goes before its presets.
     file.write_text('preset = ["owl"]\ninfer = []\nhide = ["http://www.w3.org/2002/07/owl#sameAs"]')
     with condgraph.open(place, layout="native", mapping=file) as graph:
@@ -1056,7 +1056,7 @@ def test_a_silent_cap_is_an_error(cap: int, serve: Any) -> None:
 
 
 def test_a_reply_beyond_the_bound_is_an_error(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condgraph.sparql.native.store.MOST_BYTES", 1000)
+    monkeypatch.setattr("condgraph.sparql.native.store.MAX_BYTES", 1000)
     with pytest.raises(StoreError, match="more than 1,000 bytes"):
         misbehaving(serve, lambda handler, _: handler.reply(200, b" " * 5_000_000)).kopl(PROGRAM)
 

@@ -21,8 +21,8 @@ from jsonschema import Draft202012Validator
 from tests.support.schemas import Schemas, alternatives, text_of
 
 #: The most alternatives of one choice, and the most characters of an expression.
-MOST_ALTERNATIVES = 2_000
-MOST_CHARACTERS = 4_000_000
+MAX_ALTERNATIVES = 2_000
+MAX_CHARACTERS = 4_000_000
 _KINDS = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
 _COMMON = {"model", "n", "max_tokens", "temperature", "seed", "stop", "logprobs", "stream", "stream_options"}
 _TAKEN = {
@@ -81,7 +81,7 @@ class Vllm(ThreadingHTTPServer):
 
     def _text(self, path: str, body: dict[str, Any], expression: str | None) -> str:
         if expression is not None:
-            if len(expression) > MOST_CHARACTERS or (widest := alternatives(expression)) > MOST_ALTERNATIVES:
+            if len(expression) > MAX_CHARACTERS or (widest := alternatives(expression)) > MAX_ALTERNATIVES:
                 raise RefusedError(f"the regex is too large: {len(expression)} characters, {widest} alternatives")
             text = text_of(expression, self.rng)
             assert re.fullmatch(expression, text)
@@ -93,7 +93,7 @@ class Vllm(ThreadingHTTPServer):
             raise RefusedError("response_format is a json_schema with a name")
         schema = reply_format["json_schema"]["schema"]
         Draft202012Validator.check_schema(schema)
-        if _listed(schema) > MOST_ALTERNATIVES:
+        if _listed(schema) > MAX_ALTERNATIVES:
             raise RefusedError("the schema lists too many values")
         return json.dumps(Schemas(schema, deep=5).derive(self.rng), ensure_ascii=False)
 

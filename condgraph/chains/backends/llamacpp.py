@@ -18,7 +18,7 @@ from condgraph.chains.walk import Walk, triple_of
 from condgraph.engine.errors import ModelError
 
 #: Most triples of one grammar; if more may follow, masks are used.
-MOST_IN_GRAMMAR: Final = 20_000
+MAX_IN_GRAMMAR: Final = 20_000
 #: A bias that excludes all other tokens.
 _BIAS: Final = 1000.0
 #: Texts that are encoded by one call.
@@ -100,7 +100,7 @@ class LlamaCpp:
         chain = self.chain(walk)
         if chain.done:
             return []
-        if n == 1 and self._grammar and (result := parts(chain, MOST_IN_GRAMMAR)):
+        if n == 1 and self._grammar and (result := parts(chain, MAX_IN_GRAMMAR)):
             self.name = "llama.cpp, a grammar of token ids"
             return self._by_grammar(prompt, chain, result)
         self.name = "llama.cpp, masks"

@@ -20,7 +20,7 @@ _FORMS: Final[tuple[Callable[[str], dict[str, Any]], ...]] = (
     lambda expression: {"guided_regex": expression},
 )
 #: Most triples of one expression.
-MOST_IN_EXPRESSION: Final = 20_000
+MAX_IN_EXPRESSION: Final = 20_000
 
 
 class Vllm:
@@ -49,9 +49,9 @@ class Vllm:
         by_text = {str(triple): triple for triple in walk.following()}
         if not by_text:
             return []
-        if len(by_text) > MOST_IN_EXPRESSION:
+        if len(by_text) > MAX_IN_EXPRESSION:
             raise OptionError(
-                f"{len(by_text)} triples may follow, and an expression has at most {MOST_IN_EXPRESSION}",
+                f"{len(by_text)} triples may follow, and an expression has at most {MAX_IN_EXPRESSION}",
                 hint="reason over a part of the graph: subgraph=",
             )
         body = {

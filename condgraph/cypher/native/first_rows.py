@@ -1,7 +1,7 @@
 """Programs whose rows are cut without an order (LIMIT without ORDER BY), on large databases.
 
 In process, such rows are cut in the fixed order of rows, which takes all of them. If the part of the plan that is cut has more
-than `MOST_WHOLE` rows, the database chooses instead: one query fetches the first rows of that part, and the program is
+than `MAX_ROWS` rows, the database chooses instead: one query fetches the first rows of that part, and the program is
 asked only about the entities in them. All resulting rows are also rows of the whole program, and the answer warns that there
 are more.
 """
@@ -22,7 +22,7 @@ from condgraph.engine.lowered import Lowered
 from condgraph.engine.stored_schema import StoredSchema
 
 #: Above this many rows, the database chooses which are kept; otherwise all are fetched.
-MOST_WHOLE: Final = 10_000
+MAX_ROWS: Final = 10_000
 #: The factor by which more rows are taken if the rows so far gave too few.
 _GROWTH: Final = 8
 #: Operators over one input, each of whose rows comes from one input row, or from equal ones.
@@ -66,7 +66,7 @@ class CutPlan:
             return None
         cut, lowered_ids = path[-1][0], lowered(plan)
         assert isinstance(cut, alg.SliceRows)
-        if cut.number is None or cut.number <= 0 or cut.start < 0 or cut.start + cut.number > MOST_WHOLE:
+        if cut.number is None or cut.number <= 0 or cut.start < 0 or cut.start + cut.number > MAX_ROWS:
             return None
         while isinstance(node, alg.Project | alg.DistinctRows) or id(node) in lowered_ids:
             if not isinstance(node, (*_OF_ROWS, *_OF_LEFT)):
@@ -76,7 +76,7 @@ class CutPlan:
         return CutPlan(tuple(path), node, cut.number, cut.start) if isinstance(node, Solutions) else None
 
     def query(self, graph: str, schema: StoredSchema, layout: Layout) -> FirstRows | None:
-        """Return the query of the part's first rows, at most `MOST_WHOLE` plus one; None if they bind no entities."""
+        """Return the query of the part's first rows, at most `MAX_ROWS` plus one; None if they bind no entities."""
         compiler = PlanCompiler(graph, schema, [self.part], layout)
         compiled = rows(compiler, self.part, {})
         # Concepts may have no nodes.
@@ -85,14 +85,14 @@ class CutPlan:
         }
         if not terms:
             return None
-        ending = [f"WITH {', '.join(dict.fromkeys(terms.values()))} LIMIT {MOST_WHOLE + 1}"]
+        ending = [f"WITH {', '.join(dict.fromkeys(terms.values()))} LIMIT {MAX_ROWS + 1}"]
         ending.append(f"RETURN collect([{', '.join(map(layout.id, terms.values()))}]) AS rows")
         return FirstRows(compiler.whole([[*compiled.clauses, *ending]], ("rows",)), compiler.parameters, tuple(terms))
 
     def attempts(self, names: Sequence[str], found: Sequence[Sequence[str]], made: Lowered) -> Iterator[Lowered]:
         """Yield the program restricted to the entities in the part's first rows, with more rows each time."""
         size = self.start + self.number
-        while size <= MOST_WHOLE:
+        while size <= MAX_ROWS:
             yield self._within(names, found[:size], made)
             size *= _GROWTH
 
@@ -110,7 +110,7 @@ class CutPlan:
         steps = [(name, changed.get(id(step), step)) for name, step in made.steps]
         notes = made.notes | {id(changed[key]): note for key, note in made.notes.items() if key in changed}
         warning = (
-            f"there are more than {MOST_WHOLE:,} rows, and nothing orders them: these {self.number:,} are those that the database "
+            f"there are more than {MAX_ROWS:,} rows, and nothing orders them: these {self.number:,} are those that the database "
             "gave first; ORDER BY decides which"
         )
         return Lowered(node, steps, [*made.warnings, warning], notes)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Typing: TypeAlias = Callable[[Sequence[str], str], list[Value | None]]
 
 #: The most characters kept of a text in a sample.
-LONGEST: Final = 100
+MAX_TEXT: Final = 100
 _FORMATS: Final = (
     *(properties.ISO_DATE, "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
     *("%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y", "%Y-%m", "%Y"),
@@ -84,7 +84,7 @@ _OTHERS: Final = frozenset(
 class PropertySample:
     """What a sample tells of a property.
 
-    `sampled` is how many things were looked at; `types` has how many of them had each type. `texts` (cut to `LONGEST`) and
+    `sampled` is how many things were looked at; `types` has how many of them had each type. `texts` (cut to `MAX_TEXT`) and
     `whole` are distinct texts and whole numbers. `distinct` is how many different values there are, `longest` the longest list.
     """
 
@@ -141,7 +141,7 @@ def _rank(label: str, seen: PropertySample) -> int | None:
         _folded(seen.key.rpartition("__")[2]).replace("preflabel", "label"),
     )
     words = [word.casefold() for word in _WORDS(seen.key)]
-    if sorted(map(len, seen.texts))[len(seen.texts) // 2] >= LONGEST or any(map(_address, seen.texts[:20])):
+    if sorted(map(len, seen.texts))[len(seen.texts) // 2] >= MAX_TEXT or any(map(_address, seen.texts[:20])):
         return None
     label_names = {_folded(label) + word for word in ("name", "title", "label")}
     if filled_share < 0.5:
@@ -197,7 +197,7 @@ def read_as(prop: Property, texts: Sequence[str], typing: Typing) -> tuple[Prope
     untidy = prop.untidy or any(collapse(text) != text for text in texts)
     prop = replace(prop, untidy=untidy)
     # A text that was cut is longer than any number or date.
-    if not texts or untidy or any(len(text) >= LONGEST for text in texts):
+    if not texts or untidy or any(len(text) >= MAX_TEXT for text in texts):
         return prop, None
     values = typing(texts, prop.key)
     if all(isinstance(value, Quantity) and value.unit == NO_UNIT for value in values):
@@ -257,10 +257,10 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
 
 
 #: How many nodes of a label, and relationships of a type, are looked at. With very many labels and types it is fewer, to stay
-#: within `MOST` in all, but at least `LEAST`.
+#: within `MAX_SAMPLED` in all, but at least `MIN_SAMPLED`.
 SAMPLE: Final = 1_000
-MOST: Final = 200_000
-LEAST: Final = 20
+MAX_SAMPLED: Final = 200_000
+MIN_SAMPLED: Final = 20
 #: A list of at least this many numbers is a vector, which is no attribute.
 VECTOR: Final = 64
 #: How many nodes are searched for those without a label, which no counter of the server gives.
@@ -295,8 +295,8 @@ _LABELS: Final = f"{_NODES} RETURN DISTINCT labels(x) AS labels"
 _ENDS: Final = "RETURN labels(a) AS a, labels(b) AS b, count(*) AS count"
 _SEEN: Final = (
     f"UNWIND keys(x) AS key WITH key, x[key] AS v "
-    f"WITH key, v, {properties.type_of('v')} AS type, CASE WHEN v IS :: STRING THEN left(v, {LONGEST}) END AS text "
-    f"RETURN key, type, count(*) AS count, {properties.any_spaced('v', LONGEST)} AS spaced, "
+    f"WITH key, v, {properties.type_of('v')} AS type, CASE WHEN v IS :: STRING THEN left(v, {MAX_TEXT}) END AS text "
+    f"RETURN key, type, count(*) AS count, {properties.any_spaced('v', MAX_TEXT)} AS spaced, "
     "count(DISTINCT v) AS distinct, collect(DISTINCT text) AS texts, "
     "collect(DISTINCT CASE WHEN v IS :: INTEGER THEN toString(v) END)[..100] AS whole, "
     "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
@@ -395,7 +395,7 @@ def _united(connection: Connection, texts: list[tuple[str, str, str]]) -> list[d
 
 def sample_size(labels: int, types: int) -> int:
     """Return how many nodes of each label, and relationships of each type, are looked at."""
-    return max(LEAST, min(SAMPLE, MOST // max(1, labels + types)))
+    return max(MIN_SAMPLED, min(SAMPLE, MAX_SAMPLED // max(1, labels + types)))
 
 
 def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> Mapping:

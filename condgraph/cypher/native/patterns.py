@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from condgraph.cypher.native.store import NativeStore
 
 #: The most nodes whose names are read for patterns.
-MOST: Final = 5_000_000
+MAX_NODES: Final = 5_000_000
 
 
 class NativePatterns(PlannedPatterns):
     """Patterns on the nodes and relationships of a database."""
 
     def catalogue_now(self) -> Catalogue:
-        """Return the catalogue, including labels; raise `UnsupportedError` for more than `MOST` nodes."""
+        """Return the catalogue, including labels; raise `UnsupportedError` for more than `MAX_NODES` nodes."""
         store: NativeStore = cast("Any", self._store)
         mapping = store.mapping
-        if mapping.node_count > MOST:
+        if mapping.node_count > MAX_NODES:
             raise UnsupportedError(
                 TARGET,
                 [f"patterns on {mapping.node_count:,} nodes that condgraph did not write"],

@@ -388,7 +388,7 @@ def bounds(since: str, until: str) -> tuple[str, str]:
 
 #: The most queries in one union, one per label or property. The server takes seconds to plan more; beyond this, labels without
 #: an index are searched together, and each node by its keys.
-MOST_BRANCHES: Final = 8
+MAX_BRANCHES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +497,7 @@ class Holdings:
     def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[PropertyPlace]) -> str:
         """Return all values of some properties: label by label, or, for more than a few labels, node by node."""
         nothing = f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
-        if sum(len(place.labels) for place in some) <= MOST_BRANCHES:
+        if sum(len(place.labels) for place in some) <= MAX_BRANCHES:
             queries = []
             for place in some:
                 for _, pattern, test in apart(e, place.labels):
@@ -546,7 +546,7 @@ class Holdings:
     def queries(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> list[str]:
         """Return queries that start from a node and bind values `v` and statements `f`; a RETURN must follow."""
         places = self.of(predicates)
-        if predicates is None or len(places) > MOST_BRANCHES:
+        if predicates is None or len(places) > MAX_BRANCHES:
             return self._by_keys(writing, places, e, v, f)
         return [
             f"WITH {e} WHERE {' AND '.join([place.there(e), *([] if place.everywhere else [within_labels(e, place.labels)])])} "
@@ -594,7 +594,7 @@ def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> lis
 
     If there are many, those without an index come first, together.
     """
-    scanned = [label for label in labels if label and label in unindexed] if len(labels) > MOST_BRANCHES else []
+    scanned = [label for label in labels if label and label in unindexed] if len(labels) > MAX_BRANCHES else []
     result = [(scanned, f"({e}:{'|'.join(map(quote, scanned))})", "")] if scanned else []
     seen_labels = list(scanned)
     for label in labels:

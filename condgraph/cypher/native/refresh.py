@@ -49,8 +49,8 @@ _TRIES: Final = 6
 _COUNTED: Final = (
     f"RETURN of, {type_of('v')} AS type, count(*) AS count, {any_spaced('v')} AS spaced, "
     "max(CASE WHEN v IS :: LIST<ANY> THEN size(v) ELSE 0 END) AS longest, "
-    f"min(CASE WHEN v IS :: STRING THEN left(v, {introspect.LONGEST}) END) AS least, "
-    f"max(CASE WHEN v IS :: STRING THEN left(v, {introspect.LONGEST}) END) AS most"
+    f"min(CASE WHEN v IS :: STRING THEN left(v, {introspect.MAX_TEXT}) END) AS least, "
+    f"max(CASE WHEN v IS :: STRING THEN left(v, {introspect.MAX_TEXT}) END) AS most"
 )
 
 
@@ -280,7 +280,7 @@ class _Key:
         read = f"x =~ {literal(NUMBER)}" if form is None else f"({form.start('x')}) IS NOT NULL"
         each = f"CASE WHEN {held} IS :: LIST<ANY> THEN [y IN {held} WHERE y IS :: STRING NOT NULL] ELSE [{held}] END"
         text = f"{match} WHERE {held} IS :: STRING NOT NULL | LIST<STRING NOT NULL> NOT NULL UNWIND {each} AS x"
-        (row,) = self._connection.read(f"{text} WITH x WHERE NOT ({read}) RETURN min(left(x, {introspect.LONGEST})) AS odd", {})
+        (row,) = self._connection.read(f"{text} WITH x WHERE NOT ({read}) RETURN min(left(x, {introspect.MAX_TEXT})) AS odd", {})
         return None if row["odd"] is None else str(row["odd"])
 
     def _reason(self, about: str, reason: str | None) -> None:
@@ -324,7 +324,7 @@ def _texts_in(part: Any) -> Iterable[str]:
 
 T = TypeVar("T", NodeType, RelationshipType)
 #: The most seconds that counting properties may take; it also gets at most half of what a call has left.
-MOST_COUNTING: Final = 20.0
+MAX_COUNTING: Final = 20.0
 #: The most nodes of a label that are searched for two with the same id.
 _COUNTED_AT_ONCE: Final = 200_000
 
@@ -422,7 +422,7 @@ class CurrentMapping:
     def _counted(self, guess: Mapping, wanted: Sequence[str]) -> Mapping:
         """Return a guess with some keys counted, as far as time allows; keys that nothing has are dropped from `unseen`."""
         seconds_left = left()
-        with within(MOST_COUNTING if seconds_left is None else min(MOST_COUNTING, seconds_left / 2)):
+        with within(MAX_COUNTING if seconds_left is None else min(MAX_COUNTING, seconds_left / 2)):
             try:
                 unseen = [key for key in wanted if key in guess.unseen]
                 existing = present(self._connection, guess, unseen) if unseen else []

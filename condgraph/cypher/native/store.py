@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 #: The most nodes that are looked up by a program's names before its other queries.
-MOST_FOUND: Final = 10_000
+MAX_MATCHES: Final = 10_000
 
 
 #: Tests of a value `v` that decide how expressions read others (`snapshot.readings`).
@@ -221,15 +221,15 @@ class NativeNames:
     def found(self, names: Sequence[str]) -> dict[str, list[str]] | None:
         """Return the server's ids of the nodes of some names, by one query whose text is always the same.
 
-        It is None if there are more than `MOST_FOUND`.
+        It is None if there are more than `MAX_MATCHES`.
         """
         result: dict[str, list[str]] = {name: [] for name in names}
         nodes = "\n".join(self._layout.by_name("e", "= k"))
         text = f"UNWIND $keys AS k CALL (k) {{\n{nodes}\nRETURN e\n}}\nRETURN k, elementId(e) AS id LIMIT $most"
-        rows = self._rows(text, keys=list(result), most=MOST_FOUND + 1)
+        rows = self._rows(text, keys=list(result), most=MAX_MATCHES + 1)
         for row in rows:
             result[row["k"]].append(row["id"])
-        return result if len(rows) <= MOST_FOUND else None
+        return result if len(rows) <= MAX_MATCHES else None
 
     def described(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return rows of an answer's evidence, with the server's ids replaced by descriptions of the nodes.
@@ -435,7 +435,7 @@ class NativeStore(CypherStore):
         """Answer as other stores do; if rows are cut without an order, return some of them. See `native.first_rows`."""
         query = self._query(request)
         size = self.mapping.node_count + self.mapping.relationship_count
-        if size > first_rows.MOST_WHOLE and request.language in ("cypher", "sparql"):
+        if size > first_rows.MAX_ROWS and request.language in ("cypher", "sparql"):
             partial_answer = self._some_rows(request, query.lowered)
             if partial_answer is not None:
                 return partial_answer
@@ -451,7 +451,7 @@ class NativeStore(CypherStore):
         if query is None:
             return None
         (row,) = self.connection.rows(query.text, query.parameters)
-        if len(row["rows"]) <= first_rows.MOST_WHOLE:
+        if len(row["rows"]) <= first_rows.MAX_ROWS:
             return None
         for attempt in cut.attempts(query.names, row["rows"], made):
             compiled = compile_plan(attempt.plan, self.name, self.schema, layout=layout)

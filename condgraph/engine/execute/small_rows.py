@@ -3,7 +3,7 @@
 A call of NumPy takes longer than a loop over twenty rows, and most queries sent as text begin at a name and reach
 some dozens of entities. A plan over rows (`algebra.solutions`) is turned into a chain of functions once; its start
 and its texts are parameters. The chain returns the same as the operators of `execute.solutions`, or None if that is
-not certain: for more than `MOST` rows, and for values that Python orders or compares differently.
+not certain: for more than `MAX_ROWS` rows, and for values that Python orders or compares differently.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from condgraph.engine.errors import LONGEST_CANDIDATE, CyclicQueryError, PlanError, UnsafeQueryError, shortened
+from condgraph.engine.errors import MAX_CANDIDATE, CyclicQueryError, PlanError, UnsafeQueryError, shortened
 from condgraph.languages.logic import tree as query_tree
 from condgraph.languages.logic.formula import (
     And,
@@ -41,7 +41,7 @@ def tree_of(query: Query) -> query_tree.Tree:
     body = _normal(query.body, False, {query.answer.name: query.answer}, names)
     unbound = sorted(free(body) - {query.answer.name})
     if unbound:
-        name = shortened(unbound[0], LONGEST_CANDIDATE)
+        name = shortened(unbound[0], MAX_CANDIDATE)
         raise PlanError(
             f"the variable ?{name} is bound by nothing",
             span=_span_of(body, unbound[0]),

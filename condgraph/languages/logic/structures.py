@@ -42,7 +42,7 @@ STRUCTURES: Final[Mapping[str, tuple[tuple[int, ...], Shape]]] = {
 NEGATION, UNION = -2, -1
 _ROOT: Final = Variable("x")
 #: The deepest nesting of tuples, and the most atoms of a query.
-DEEPEST, MOST = 40, 200
+MAX_DEPTH, MAX_ATOMS = 40, 200
 
 
 def named(name: str, branches: Sequence[Any]) -> Query:
@@ -124,8 +124,8 @@ class _VariableMaker:
 
     def edge(self, relation: str, below: Term, above: Variable) -> Atom:
         self.parts += 1
-        if self.parts > MOST:
-            raise ParseError(f"a query has at most {MOST} atoms")
+        if self.parts > MAX_ATOMS:
+            raise ParseError(f"a query has at most {MAX_ATOMS} atoms")
         return Atom(relation[1:], above, below) if relation.startswith("^") else Atom(relation, below, above)
 
     def path(self, start: Term, relations: Sequence[str], of: Variable) -> Formula:
@@ -135,8 +135,8 @@ class _VariableMaker:
         return Exists(tuple(below), And(tuple(edges))) if below else edges[0]
 
     def nested(self, program: Any, of: Variable, depth: int) -> Formula:
-        if depth > DEEPEST:
-            raise ParseError(f"the query is nested deeper than {DEEPEST}")
+        if depth > MAX_DEPTH:
+            raise ParseError(f"the query is nested deeper than {MAX_DEPTH}")
         if isinstance(program, str) or not isinstance(program, Sequence) or len(program) < 2:
             raise ParseError(f"{str(program)[:60]!r} is not a nested query", hint="such as ((3, (7,)), (12, (5, -2)))")
         if _path(program[-1]) and list(program[-1]) != [UNION] and len(program) == 2:
@@ -147,8 +147,8 @@ class _VariableMaker:
 
     def _followed(self, base: Any, path: list[Any], of: Variable, depth: int) -> Formula:
         """Apply the relations and negations of a path, the last one outermost."""
-        if depth > DEEPEST or len(path) > MOST:
-            raise ParseError(f"the query is nested deeper than {DEEPEST}")
+        if depth > MAX_DEPTH or len(path) > MAX_ATOMS:
+            raise ParseError(f"the query is nested deeper than {MAX_DEPTH}")
         last, earlier = path[-1], path[:-1]
         if last == NEGATION:
             return Not(self._followed(base, earlier, of, depth) if earlier else self._based(base, of, depth))

@@ -173,9 +173,9 @@ FUNCTIONS: Final = {
 }
 AGGREGATES: Final = frozenset(("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"))
 #: The deepest nesting of groups and expressions.
-_DEEPEST: Final = 100
+_MAX_DEPTH: Final = 100
 #: The most operators + - * / in a query; each nests in the next.
-_MOST_OPERATIONS: Final = 150
+_MAX_OPERATIONS: Final = 150
 _COMPARED: Final = frozenset(("=", "!=", "<", "<=", ">", ">="))
 
 
@@ -206,8 +206,8 @@ class _Reader(Terms):
     @contextmanager
     def _deeper(self) -> Iterator[None]:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise syntax.beyond(f"more than {_DEEPEST} brackets or negations within each other")
+        if self._depth > _MAX_DEPTH:
+            raise syntax.beyond(f"more than {_MAX_DEPTH} brackets or negations within each other")
         yield
         self._depth -= 1
 
@@ -507,8 +507,8 @@ class _Reader(Terms):
         result = part()
         while self._is(*signs):
             self._operations += 1
-            if self._operations > _MOST_OPERATIONS:
-                raise syntax.beyond(f"more than {_MOST_OPERATIONS} operations of arithmetic")
+            if self._operations > _MAX_OPERATIONS:
+                raise syntax.beyond(f"more than {_MAX_OPERATIONS} operations of arithmetic")
             result = syntax.Call(self._next()[1], (result, part()))
         return result
 

@@ -15,7 +15,7 @@ from condgraph.engine.errors import CondgraphError, LoadError
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database.tables import DATABASE_OPTIONS, ROWS, SqlTable, ordered_by, quoted, read_database, told
-from condgraph.loaders.files import LONGEST_LINE, MOST_GROWTH, file_errors, path_of, regular
+from condgraph.loaders.files import MAX_GROWTH, MAX_LINE, file_errors, path_of, regular
 from condgraph.loaders.folder.tab import cell_text
 
 MAGIC: Final = b"SQLite format 3\0"
@@ -23,13 +23,13 @@ MAGIC: Final = b"SQLite format 3\0"
 _STEPS: Final = 100_000
 #: The most steps for reading one table or view: a base, plus some for each byte of the file. Views that people write
 #: need less.
-_MOST_STEPS: Final = 2_000_000_000
+_MAX_STEPS: Final = 2_000_000_000
 _STEPS_A_BYTE: Final = 10_000
 #: The most bytes of a cell, and of the cells in one batch.
-LONGEST_CELL: Final = LONGEST_LINE
+MAX_CELL: Final = MAX_LINE
 _TOGETHER: Final = 1 << 24
 #: All cells together may have so many characters, whatever the size of the file.
-_MOST_CHARACTERS: Final = 1 << 28
+_MAX_CHARACTERS: Final = 1 << 28
 
 
 class Sqlite:
@@ -43,9 +43,9 @@ class Sqlite:
         self._stopped: CondgraphError | None = None
         size = path.stat().st_size
         #: The remaining steps for the current table, and the remaining characters for all tables.
-        self._most_steps = self._steps = _MOST_STEPS + _STEPS_A_BYTE * size
-        self._characters = max(_MOST_CHARACTERS, MOST_GROWTH * size)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_CELL)
+        self._most_steps = self._steps = _MAX_STEPS + _STEPS_A_BYTE * size
+        self._characters = max(_MAX_CHARACTERS, MAX_GROWTH * size)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
         connection.set_progress_handler(self._check, _STEPS)
 
     def _check(self) -> int:
@@ -71,7 +71,7 @@ class Sqlite:
             if self._stopped is not None:
                 raise self._stopped from None
             subject = f"the table {table!r}" if table is not None else "this"
-            hint = f"a cell may have {LONGEST_CELL:,} bytes" if "too big" in str(error) else None
+            hint = f"a cell may have {MAX_CELL:,} bytes" if "too big" in str(error) else None
             raise LoadError(f"SQLite cannot read {subject}: {told(error)}", file=self.location, hint=hint) from None
 
     def _all(self, text: str, *parameters: str) -> list[tuple[Any, ...]]:
@@ -149,7 +149,7 @@ class Sqlite:
         self._characters -= size
         if self._characters < 0:
             raise LoadError(
-                f"the tables have more than {MOST_GROWTH} times the size of the file, and more than {_MOST_CHARACTERS >> 20} MiB",
+                f"the tables have more than {MAX_GROWTH} times the size of the file, and more than {_MAX_CHARACTERS >> 20} MiB",
                 file=self.location,
                 hint=f"the table {table.name!r} has computed columns, or is a view: tables= leaves it out",
             )

@@ -57,7 +57,7 @@ from condgraph.loaders.table.text import Chunk, TextTable, sample_rows
 #: The name of a declaration file in a folder.
 FILE: Final = "condgraph.toml"
 #: The most bytes of a declaration file.
-MOST_BYTES: Final = 1 << 20
+MAX_BYTES: Final = 1 << 20
 
 #: The headers of tables, by name.
 Headers: TypeAlias = Mapping[str, Sequence[str]]
@@ -246,9 +246,9 @@ def of_file(path: Path, tables: Headers) -> Declared:
 
 def _content(path: Path) -> dict[str, Any]:
     with file_errors(path), path.open("rb") as stream:
-        data = stream.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise LoadError(f"a declaration has at most {MOST_BYTES >> 20} MiB", file=str(path))
+        data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise LoadError(f"a declaration has at most {MAX_BYTES >> 20} MiB", file=str(path))
     try:
         return read_toml(data.decode("utf-8-sig").replace("\r\n", "\n"))
     except ValueError as error:
@@ -356,8 +356,8 @@ def column(text: str, option: str, tables: Headers, said: Declared) -> tuple[str
 #: The name of a data package.
 PACKAGE: Final = "datapackage.json"
 #: The most bytes of a description, and the most tables.
-_MOST_BYTES: Final = 1 << 24
-_MOST_TABLES: Final = 10_000
+_MAX_BYTES: Final = 1 << 24
+_MAX_TABLES: Final = 10_000
 _CSVW: Final = re.compile(r'"https?://www\.w3\.org/ns/csvw(?:\.jsonld)?"').search
 _TABLES: Final = (".csv", ".tsv", ".tab", ".psv", ".txt", ".parquet", ".pq")
 #: Types of both vocabularies, as condgraph's types; others are inferred.
@@ -535,9 +535,9 @@ def is_csvw(path: Path) -> bool:
 
 def _description(path: Path) -> dict[str, Any]:
     with open_bytes(path) as stream, file_errors(path):
-        data = stream.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise LoadError(f"a description of tables has at most {_MOST_BYTES >> 20} MiB", file=str(path))
+        data = stream.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise LoadError(f"a description of tables has at most {_MAX_BYTES >> 20} MiB", file=str(path))
     try:
         content = json.loads(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
@@ -611,7 +611,7 @@ def _text_options(
 def _package(file: Path, content: Mapping[str, Any]) -> Described:
     """Parse a Frictionless data package, version 1 or 2."""
     result = Described(file)
-    resources = list(_dicts(content.get("resources", [])))[:_MOST_TABLES]
+    resources = list(_dicts(content.get("resources", [])))[:_MAX_TABLES]
     for at, resource in enumerate(resources, 1):
         name = resource.get("name")
         paths = resource.get("path", resource.get("url"))
@@ -714,7 +714,7 @@ def _csvw(files: Iterable[tuple[Path, Mapping[str, Any]]]) -> Described:
         base = next((_dict["@base"] for _dict in _dicts(content.get("@context", [])) if isinstance(_dict.get("@base"), str)), "")
         base_file = _inside(file, base.rstrip("/") + "/x") if base else file
         base_file = file if base_file is None else base_file
-        for item in [*_dicts(content["tables"])][:_MOST_TABLES] if "tables" in content else [content]:
+        for item in [*_dicts(content["tables"])][:_MAX_TABLES] if "tables" in content else [content]:
             path = _inside(base_file, item.get("url"))
             where = str(item.get("url", "a table"))
             if path is None:

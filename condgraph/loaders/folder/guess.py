@@ -24,7 +24,7 @@ from condgraph.loaders.folder.tab import Tab
 from condgraph.loaders.table.joins import CONTAINED, called_like, is_number, key_names, plain
 
 #: The most distinct cells of a column that are remembered.
-_MOST: Final = 1_000_000
+_MAX_CELLS: Final = 1_000_000
 #: How many distinct texts must be keys of another table for cells alone to be accepted.
 _MANY: Final = 10
 #: How many pairs of columns are tried as a key.
@@ -43,9 +43,9 @@ _KEY_NAME: Final = re.compile(r"(?:id|key|code|no|number|uuid|isbn|sku|iso\d?)$"
 _CODE_NAME: Final = re.compile(r"(?:^|[\W_])(?i:id|key|code|uuid|isbn|sku|iso\d?)$|[a-z](?:ID|Id|Key|Code)$|^\w{6,}(?:id|code)$")
 #: How many rows of each table are examined first, and up to how many tables.
 _FIRST_ROWS: Final = 1_000
-MOST_TABLES: Final = 100
+MAX_TABLES: Final = 100
 #: The most columns that questions are about.
-_MOST_ASKED: Final = 5
+_MAX_QUESTIONS: Final = 5
 _LOOK: Final = re.compile(r"\d+|[^\W\d_]+")
 #: The reason for each reference.
 Reasons: TypeAlias = dict[tuple[str, Key], str]
@@ -105,7 +105,7 @@ def _look(tab: Tab, wanted: Collection[Key] | None = None) -> None:
             if wanted is not None and (at,) not in wanted:
                 continue
             tab.profiles[at].add(column)
-            if len(tab.columns.values.get((at,), ())) <= _MOST:
+            if len(tab.columns.values.get((at,), ())) <= _MAX_CELLS:
                 tab.columns.add((at,), tab.cells_of(at, column))
         tab.columns.rows += len(chunk.numbers)
 
@@ -129,13 +129,18 @@ def _by_cells(tab: Tab, tabs: Mapping[str, Tab], reasons: Reasons) -> Iterator[t
     columns = tab.columns
     for at, name in enumerate(tab.names):
         values = columns.of((at,))
-        if (at,) == columns.primary or not values or len(values) > _MOST or any(at in item.columns for item in columns.foreign):
+        if (
+            (at,) == columns.primary
+            or not values
+            or len(values) > _MAX_CELLS
+            or any(at in item.columns for item in columns.foreign)
+        ):
             continue
         check()
         candidates: list[tuple[str, Key, float]] = []
         for target, other in tabs.items():
             key = other.columns.primary
-            if key is None or len(key) > 1 or len(other.columns.values.get(key, ())) > _MOST:
+            if key is None or len(key) > 1 or len(other.columns.values.get(key, ())) > _MAX_CELLS:
                 continue
             keys = other.columns.values[key]
             inside = values.inside(keys)
@@ -236,7 +241,7 @@ def worth_a_look(tabs: Mapping[str, Tab], asked: list[Question] | None = None) -
     may not be needed, and collects questions about columns that would refer to a key if no cell were missing.
     """
     result: dict[str, set[Key]] = {name: set() for name in tabs}
-    if len(tabs) > MOST_TABLES:
+    if len(tabs) > MAX_TABLES:
         return result
     firsts = [_FirstRows(tab, alone=asked is not None) for tab in tabs.values()]
     for referring in firsts:
@@ -304,7 +309,7 @@ def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Ke
     The last of the few questions tells how many more columns there are.
     """
     result: list[Question] = []
-    for table, at, target, key in perhaps[:_MOST_ASKED]:
+    for table, at, target, key in perhaps[:_MAX_QUESTIONS]:
         tab, other = tabs[table], tabs[target]
         path, to = f"{table}.{tab.names[at]}", f"{target}.{other.names[key[0]]}"
         few = shortened(", ".join(nsmallest(3, tab.columns.values[at,])), 60)
@@ -312,8 +317,8 @@ def questions(tabs: Mapping[str, Tab], perhaps: Sequence[tuple[str, int, str, Ke
             f"its {len(tab.columns.values[at,]):,} different values ({few}) are keys of {target!r}, but nothing else shows that it "
             f"refers to them: join={{{path!r}: {to!r}}} makes it a reference, join=False keeps the values"
         )
-        more = len(perhaps) - _MOST_ASKED
-        if len(result) == _MOST_ASKED - 1 and more > 0:
+        more = len(perhaps) - _MAX_QUESTIONS
+        if len(result) == _MAX_QUESTIONS - 1 and more > 0:
             text += f"; the same holds for {numbered(more, 'further column', 'further columns')} (`condgraph guess` lists them)"
         result.append((table, at, text))
     return result
@@ -364,7 +369,7 @@ def _pair(tab: Tab) -> Key | None:
         for pair in list(seen_hashes):
             known = seen_hashes[pair]
             for key in tab.keys(pair, chunk):
-                if key is None or (key_hash := hash(key)) in known or len(known) > _MOST:
+                if key is None or (key_hash := hash(key)) in known or len(known) > _MAX_CELLS:
                     del seen_hashes[pair]
                     break
                 known.add(key_hash)

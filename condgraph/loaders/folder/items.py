@@ -70,7 +70,7 @@ class Problems:
 
 
 #: How many looked-up keys of a reference are cached if memory is bounded.
-_MOST_LOOKED_UP: Final = 1 << 16
+_MAX_LOOKED_UP: Final = 1 << 16
 
 
 class ReferredRows(dict[str, str | tuple[str, ...]]):
@@ -85,7 +85,7 @@ class ReferredRows(dict[str, str | tuple[str, ...]]):
     def of(self, keys: Sequence[str | None]) -> list[str | tuple[str, ...] | None]:
         """Return the rows of some keys; None for a missing key."""
         new_keys = [key for key in dict.fromkeys(keys) if key is not None and key not in self]
-        if self._bounded and len(self) + len(new_keys) > _MOST_LOOKED_UP:
+        if self._bounded and len(self) + len(new_keys) > _MAX_LOOKED_UP:
             self.clear()
             new_keys = [key for key in dict.fromkeys(keys) if key is not None]
         if new_keys:

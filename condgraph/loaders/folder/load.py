@@ -29,7 +29,7 @@ from condgraph.loaders.folder.declared import (
     gtfs_groups,
     is_description,
 )
-from condgraph.loaders.folder.guess import MOST_TABLES, linked
+from condgraph.loaders.folder.guess import MAX_TABLES, linked
 from condgraph.loaders.folder.items import by_name, declared_of, read_tables
 from condgraph.loaders.folder.tab import ArrowCells, Cells, Tab
 from condgraph.loaders.spreadsheet import SheetCells
@@ -42,7 +42,7 @@ SUFFIXES: Final = (".csv", ".tsv")
 PARQUET: Final = (".parquet", ".pq")
 
 #: The most bytes of files that are searched for joins before a load.
-_MOST_BYTES: Final = 256 << 20
+_MAX_BYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def referring(paths: Sequence[Path], options: Options) -> tuple[list[Path], list
     """
     if len({stem_of(path) for path in paths}) < len(paths):
         return [], []
-    if len(paths) > MOST_TABLES or sum(path.stat().st_size for path in paths) > _MOST_BYTES:
+    if len(paths) > MAX_TABLES or sum(path.stat().st_size for path in paths) > _MAX_BYTES:
         message = f"{len(paths):,} tables are too many to search for references; join= declares them"
         return [], [(paths[0], "", message)]
     try:

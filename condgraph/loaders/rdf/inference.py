@@ -40,11 +40,11 @@ _FIXED: Final = frozenset(
     (*RULES.values(), *(RDF + name for name in ("type", "reifies", "subject", "predicate", "object", "first", "rest")))
 )
 #: The most properties with axioms, and the most nodes that are the same; more are an error.
-MOST_AXIOMS: Final = 10_000
-LARGEST: Final = 100
+MAX_AXIOMS: Final = 10_000
+MAX_SAME: Final = 100
 #: The most inferred statements for each stated one, and the least such limit; more are an error.
 _FACTOR: Final = 100
-_LEAST: Final = 1_000_000
+_MIN_INFERRED: Final = 1_000_000
 
 
 class Implied(NamedTuple):
@@ -133,8 +133,8 @@ class Inference:
             self.left[axiom] = "one side is a blank node" if fixed is None else f"{fixed} is not an ordinary property"
             return
         self._axioms.add(axiom)
-        if len(self._steps) > MOST_AXIOMS:
-            raise OptionError(f"there are axioms about more than {MOST_AXIOMS:,} properties", hint="infer= without them")
+        if len(self._steps) > MAX_AXIOMS:
+            raise OptionError(f"there are axioms about more than {MAX_AXIOMS:,} properties", hint="infer= without them")
         self._steps.setdefault(other, [])
         self._steps.setdefault(subject, []).append((other, predicate == INVERSE, axiom))
         if predicate == INVERSE:
@@ -167,7 +167,7 @@ class Inference:
     def sames(self, node: str) -> dict[str, tuple[str, ...]]:
         """Return the nodes that are the same as one, itself first, each with the links of the shortest path.
 
-        Raises `OptionError` for more than `LARGEST`.
+        Raises `OptionError` for more than `MAX_SAME`.
         """
         if node not in self._links:
             return {node: ()}
@@ -182,9 +182,9 @@ class Inference:
                         if other not in result and path < nearer.get(other, (*path, "")):
                             nearer[other] = path
                 result |= nearer
-                if len(result) > LARGEST:
+                if len(result) > MAX_SAME:
                     raise OptionError(
-                        f"owl:sameAs makes more than {LARGEST} nodes one: {min(result)!r} and others",
+                        f"owl:sameAs makes more than {MAX_SAME} nodes one: {min(result)!r} and others",
                         hint="infer= without owl:sameAs, or without the links that are wrong",
                     )
                 level = list(nearer)
@@ -220,7 +220,7 @@ class Inference:
                     key = _key(inferred_statement)
                     if key not in inferred or axioms < inferred[key][0]:
                         inferred[key] = axioms, inferred_statement
-            if len(inferred) > max(_LEAST, _FACTOR * count):
+            if len(inferred) > max(_MIN_INFERRED, _FACTOR * count):
                 raise OptionError(
                     f"more than {len(inferred) - 1:,} statements follow from the first {count:,}", hint="infer= with fewer rules"
                 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from condgraph.engine.errors import FormatError, LoadError, OptionError, nearest
 from condgraph.loaders.base import Options, Reading
-from condgraph.loaders.files import LONGEST_LINE, file_errors, head_text, open_bytes, path_of, read_head, suffix_of
+from condgraph.loaders.files import MAX_LINE, file_errors, head_text, open_bytes, path_of, read_head, suffix_of
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 #: The most bytes of all declared entities after expansion, and of an unfinished declaration.
-MOST_DECLARED: Final = 1 << 20
+MAX_DECLARED: Final = 1 << 20
 #: Entities in a file may expand to so many bytes, plus so many for each byte of the file.
-MOST_EXPANDED: Final = 64 << 20
-MOST_GROWTH: Final = 30
+MAX_EXPANDED: Final = 64 << 20
+MAX_GROWTH: Final = 30
 #: The deepest nesting of elements in RDF/XML, and of triple terms.
-MOST_ELEMENTS: Final = 1_000
-MOST_TERMS: Final = 100
+MAX_ELEMENTS: Final = 1_000
+MAX_TERMS: Final = 100
 
 _REFERENCE: Final = re.compile(rb"&(?!#|amp;|lt;|gt;|quot;|apos;)")
 #: Text to skip, followed by a tag, or by an unfinished tag.
@@ -96,8 +96,8 @@ class Entities:
             parts = text[at : end if end >= 0 else len(text)].split(b'"', 2)
             if len(parts) < 3 and end < 0 and data:
                 self._held = text[at:]
-                if len(self._held) > MOST_DECLARED:
-                    self._refuse(f"an entity is declared by more than {MOST_DECLARED:,} bytes")
+                if len(self._held) > MAX_DECLARED:
+                    self._refuse(f"an entity is declared by more than {MAX_DECLARED:,} bytes")
                 break
             if len(parts) == 3:
                 self._declare(parts[1])
@@ -107,15 +107,15 @@ class Entities:
         self._read += len(data)
         if self._longest:
             self._asked += len(_REFERENCE.findall(data)) * self._longest
-            if self._asked > MOST_EXPANDED + MOST_GROWTH * self._read:
+            if self._asked > MAX_EXPANDED + MAX_GROWTH * self._read:
                 self._refuse("entities (<!ENTITY ...>) are named so often that the text would be many times as long as the file")
 
     def _declare(self, value: bytes) -> None:
         size = len(value) + len(_REFERENCE.findall(value)) * self._longest
         self._longest = max(self._longest, size)
         self._declared += size
-        if self._declared > MOST_DECLARED:
-            self._refuse(f"entities (<!ENTITY ...>) that name each other become more than {MOST_DECLARED:,} bytes")
+        if self._declared > MAX_DECLARED:
+            self._refuse(f"entities (<!ENTITY ...>) that name each other become more than {MAX_DECLARED:,} bytes")
 
     def _refuse(self, message: str) -> None:
         raise LoadError(message, file=self._place, hint="write out what the entities stand for")
@@ -162,7 +162,7 @@ class Nesting:
 
 def guarded_xml(stream: BinaryIO, place: str) -> Any:
     """Return a stream of RDF/XML with bounded entities and elements."""
-    return Guarded(stream, Entities(place), Nesting(place, _XML, _element, MOST_ELEMENTS, "elements"))
+    return Guarded(stream, Entities(place), Nesting(place, _XML, _element, MAX_ELEMENTS, "elements"))
 
 
 def _element(tag: bytes) -> int:
@@ -183,10 +183,10 @@ class Terms:
         """Check the next part of the file."""
         self._seen += (self._last[-1:] + data).count(b"<<")
         self._last = data
-        if self._seen <= MOST_TERMS:
+        if self._seen <= MAX_TERMS:
             return
         self._seen = -(1 << 62)
-        nesting = Nesting(self._place, _TURTLE, _term, MOST_TERMS, "triple terms")
+        nesting = Nesting(self._place, _TURTLE, _term, MAX_TERMS, "triple terms")
         with self._again() as stream:
             for part in _parts(stream):
                 nesting(part)
@@ -205,9 +205,9 @@ def guarded_turtle(stream: BinaryIO, place: str, again: Callable[[], BinaryIO]) 
 
 def too_deep(line: bytes) -> bool:
     """Whether a line of N-Triples or N-Quads nests too many triple terms for the parser."""
-    if line.count(b"<<") <= MOST_TERMS:
+    if line.count(b"<<") <= MAX_TERMS:
         return False
-    nesting = Nesting("", _TURTLE, _term, MOST_TERMS, "triple terms")
+    nesting = Nesting("", _TURTLE, _term, MAX_TERMS, "triple terms")
     try:
         nesting(line)
         nesting(b"")
@@ -224,9 +224,9 @@ def too_deep(line: bytes) -> bool:
 
 #: The most bytes of a file, characters of all terms of its contexts, and terms of all contexts
 #: including inherited ones.
-MOST_JSONLD: Final = 512 << 20
-MOST_CHARACTERS: Final = 64 << 20
-MOST_CONTEXT_TERMS: Final = 100_000_000
+MAX_JSONLD: Final = 512 << 20
+MAX_CHARACTERS: Final = 64 << 20
+MAX_CONTEXT_TERMS: Final = 100_000_000
 
 _Sizes = dict[str, int]
 
@@ -237,10 +237,10 @@ class _Object(list[tuple[str, Any]]):
 
 def checked_jsonld(stream: BinaryIO, place: str) -> BinaryIO:
     """Return the bytes after checking their contexts; raises `LoadError`."""
-    data = stream.read(MOST_JSONLD + 1)
-    if len(data) > MOST_JSONLD:
+    data = stream.read(MAX_JSONLD + 1)
+    if len(data) > MAX_JSONLD:
         raise LoadError(
-            f"JSON-LD is read whole, and may have {MOST_JSONLD >> 20} MiB", file=place, hint="N-Quads have no such limit"
+            f"JSON-LD is read whole, and may have {MAX_JSONLD >> 20} MiB", file=place, hint="N-Quads have no such limit"
         )
     try:
         _Contexts(place).look(json.loads(data, object_pairs_hook=_Object, parse_int=str, parse_float=str), {})
@@ -279,11 +279,11 @@ class _Contexts:
                 _size(key, written, known, sizes, vocabulary)
             self._total += sum(sizes[key] for key in written)
             self._copied += len(sizes)
-            if self._copied > MOST_CONTEXT_TERMS:
-                raise LoadError(f"contexts within others have more than {MOST_CONTEXT_TERMS:,} terms together", file=self._place)
-            if self._total > MOST_CHARACTERS:
+            if self._copied > MAX_CONTEXT_TERMS:
+                raise LoadError(f"contexts within others have more than {MAX_CONTEXT_TERMS:,} terms together", file=self._place)
+            if self._total > MAX_CHARACTERS:
                 raise LoadError(
-                    f"the terms of the contexts become more than {MOST_CHARACTERS >> 20} MiB of IRIs",
+                    f"the terms of the contexts become more than {MAX_CHARACTERS >> 20} MiB of IRIs",
                     file=self._place,
                     hint="terms are built on each other; write their IRIs out",
                 )
@@ -361,7 +361,7 @@ _LINES: Final = frozenset({"ntriples", "nquads"})
 _RECOVERING: Final = frozenset({"turtle", "trig", "n3"})
 _BLOCK_BYTES: Final = 4_000_000
 #: After so many consecutive errors, reading stops.
-_MOST_ERRORS: Final = 1000
+_MAX_ERRORS: Final = 1000
 
 _TERM: Final = r'(?:<[^<>"{}|^`\\\s]*>|_:\S+)'
 _QUAD_LINE: Final = re.compile(
@@ -471,7 +471,7 @@ def quads(
             except SyntaxError as error:
                 errors += 1
                 message = _said(error)
-                if reading.on_error == "raise" or syntax not in _RECOVERING or errors > _MOST_ERRORS:
+                if reading.on_error == "raise" or syntax not in _RECOVERING or errors > _MAX_ERRORS:
                     raise LoadError(message, file=str(place), row=error.lineno, hint=_hint(message)) from None
                 if aloud:
                     reading.bad(
@@ -516,14 +516,14 @@ def _by_lines(
             if not data:
                 return
             if not data.endswith(b"\n"):
-                end_of_line = stream.readline(LONGEST_LINE)
-                if len(end_of_line) >= LONGEST_LINE:
-                    raise LoadError(f"a line has more than {LONGEST_LINE:,} bytes", file=str(place))
+                end_of_line = stream.readline(MAX_LINE)
+                if len(end_of_line) >= MAX_LINE:
+                    raise LoadError(f"a line has more than {MAX_LINE:,} bytes", file=str(place))
                 data += end_of_line
             lines = data.split(b"\n")
             if data.endswith(b"\n"):
                 lines.pop()
-            if data.count(b"<<") > MOST_TERMS:
+            if data.count(b"<<") > MAX_TERMS:
                 _refuse_deep(lines, first, place, reading, aloud)
                 data = b"\n".join(lines) + b"\n"
             rows = [at for at, line in enumerate(lines, first) if line.strip() and not line.lstrip().startswith(b"#")]
@@ -545,7 +545,7 @@ def _refuse_deep(lines: list[bytes], first: int, place: Path, reading: Reading, 
     for at, line in enumerate(lines):
         if too_deep(line):
             lines[at] = b""
-            message = f"triple terms are nested more than {MOST_TERMS} deep"
+            message = f"triple terms are nested more than {MAX_TERMS} deep"
             if reading.on_error == "raise":
                 raise LoadError(message, file=str(place), row=first + at)
             if aloud:

@@ -194,7 +194,7 @@ def path_of(text: str) -> Path:
 CHOICES: Final = ("no", "blank", "unnamed")
 VALUE: Final = RDF + "value"
 #: How many kinds of statements the report lists.
-_MOST_TOLD: Final = 20
+_MAX_REPORTED: Final = 20
 _SEVERAL: Final = "is the object of several triples", "are the object of several triples"
 _ROLE: Final = (
     "is a member of a list, a class, a graph, or part of a statement about a statement",
@@ -330,12 +330,12 @@ class Intermediate:
         return _OBJECTS
 
     def _report(self, told: dict[tuple[str, str, tuple[str, ...]], list[int]], left: dict[tuple[str, str], list[int]]) -> None:
-        for (predicate, by, qualifiers), rows in list(told.items())[:_MOST_TOLD]:
+        for (predicate, by, qualifiers), rows in list(told.items())[:_MAX_REPORTED]:
             qualifier_text = f", qualifiers {', '.join(map(repr, qualifiers))}" if qualifiers else ", no qualifiers"
             nodes = numbered(len(rows), "node is collapsed into a statement", "nodes are collapsed into statements")
             self._reading.warn(f"{nodes}: {predicate!r} with the object of {by!r}{qualifier_text}", row=rows[0])
-        if len(told) > _MOST_TOLD:
-            other_count = sum(len(rows) for rows in list(told.values())[_MOST_TOLD:])
+        if len(told) > _MAX_REPORTED:
+            other_count = sum(len(rows) for rows in list(told.values())[_MAX_REPORTED:])
             self._reading.warn(f"{numbered(other_count, 'node is', 'nodes are')} collapsed into statements of other kinds")
         if told:
             self._reading.warn(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from condgraph.engine.errors import LoadError, shortened
 from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.reading.times import read_duration
-from condgraph.engine.terms import DATATYPE, DIRECTION, LANGUAGE, number_type
+from condgraph.engine.terms import DATATYPE, DIRECTION, LANGUAGE, MAX_IRI, number_type
 from condgraph.engine.values import Precision, Quantity, Time, Value, collapse, of_datatype, parse_number, text_of
 from condgraph.loaders.base import Reading
 
@@ -214,8 +214,6 @@ class Label:
 # -- ids, and nodes of statements --------------------------------------------------------------------
 
 
-#: The most characters of an IRI; a long prefix would be repeated in every use.
-LONGEST_IRI: Final = 65_536
 #: The random label that the parser gives to a blank node without one.
 _RANDOM: Final = re.compile(r"[0-9a-f]{24,32}").fullmatch
 
@@ -255,8 +253,8 @@ class Nodes:
     def id(self, node: Any) -> str:
         """Return the id of an IRI or a blank node."""
         value: str = node.value
-        if len(value) > LONGEST_IRI:
-            raise LoadError(f"an IRI has {len(value):,} characters, and may have {LONGEST_IRI:,}: {value[:60]!r}...")
+        if len(value) > MAX_IRI:
+            raise LoadError(f"an IRI has {len(value):,} characters, and may have {MAX_IRI:,}: {value[:60]!r}...")
         if type(node) is self._iri:
             return value
         if _RANDOM(value):

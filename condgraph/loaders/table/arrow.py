@@ -26,7 +26,7 @@ from condgraph.engine.reading.shapes import BASIC, INT, YEAR
 from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY, basic_day, digits_time
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, parse_number, text_of
 from condgraph.loaders.base import NO_FILE, Format, Options, Reading
-from condgraph.loaders.files import MOST_GROWTH, file_errors, path_of, regular
+from condgraph.loaders.files import MAX_GROWTH, file_errors, path_of, regular
 from condgraph.loaders.table.column_types import Cell, ColumnType
 from condgraph.loaders.table.fields import basic_days
 from condgraph.loaders.table.joins import with_key_warnings
@@ -415,7 +415,7 @@ def _decimals(values: Any) -> Column:
 #: The most rows of a batch.
 ROWS: Final = 50_000
 #: The rows of a file may have so many bytes, whatever its size.
-_MOST_BYTES: Final = 1 << 26
+_MAX_BYTES: Final = 1 << 26
 
 
 class Field(Protocol):
@@ -540,12 +540,12 @@ def bounded(batches: Iterable[Any], size: int, path: Path) -> Iterator[Any]:
 
     A few bytes may encode a row a billion times.
     """
-    bytes_left = max(_MOST_BYTES, MOST_GROWTH * size)
+    bytes_left = max(_MAX_BYTES, MAX_GROWTH * size)
     for batch in batches:
         bytes_left -= sum(_bytes_of(array) for array in _arrays(batch))
         if bytes_left < 0:
             raise LoadError(
-                f"the rows take more than {MOST_GROWTH} times the size of the file, and more than {_MOST_BYTES >> 20} MiB",
+                f"the rows take more than {MAX_GROWTH} times the size of the file, and more than {_MAX_BYTES >> 20} MiB",
                 file=str(path),
             )
         yield batch
@@ -578,7 +578,7 @@ def repeated_texts(*paths: Path) -> list[str]:
             for at in range(metadata.num_columns):
                 chunk = metadata.row_group(group).column(at)
                 coded = chunk.physical_type == "BYTE_ARRAY" and any("DICTIONARY" in encoding for encoding in chunk.encodings)
-                if coded and min(ROWS, chunk.num_values) * chunk.total_uncompressed_size > _MOST_BYTES:
+                if coded and min(ROWS, chunk.num_values) * chunk.total_uncompressed_size > _MAX_BYTES:
                     names[chunk.path_in_schema] = None
     return list(names)
 
@@ -697,7 +697,7 @@ _PIECE: Final = re.compile(
 )
 _VALUE: Final = re.compile(r"[^=]+=.*", re.DOTALL)
 #: How many files are examined to find out whether a folder is one table.
-_MOST_FILES: Final = 10_000
+_MAX_FILES: Final = 10_000
 
 
 def is_pieces(folder: Path) -> bool:
@@ -706,7 +706,7 @@ def is_pieces(folder: Path) -> bool:
         return False
     result = False
     for count, path in enumerate(folder.rglob("*")):
-        if count > _MOST_FILES or any(part[0] in "._" for part in path.relative_to(folder).parts):
+        if count > _MAX_FILES or any(part[0] in "._" for part in path.relative_to(folder).parts):
             continue
         if path.is_dir():
             if not _VALUE.fullmatch(path.name):

@@ -763,7 +763,7 @@ def _tags(shape: Shape) -> set[str]:
 
 
 #: The most distinct shapes in a profile; in a column with more, no word is a unit.
-_MOST_SHAPES: Final = 2000
+_MAX_SHAPES: Final = 2000
 #: Columns with fewer cells are examined cell by cell.
 FEW: Final = 200
 # Missing cells may be empty, or a hyphen, which matches as a sign without a number.
@@ -818,7 +818,7 @@ class Profile:
     def _count(self, key: Shape, cells: int, distinct: int) -> None:
         counted = self.shapes.get(key)
         if counted is None:
-            counted = self.shapes.setdefault(key if len(self.shapes) < _MOST_SHAPES else (), [0, 0])
+            counted = self.shapes.setdefault(key if len(self.shapes) < _MAX_SHAPES else (), [0, 0])
         counted[0] += cells
         counted[1] += distinct
 

@@ -333,7 +333,7 @@ class Fields(LazyTexts):
 #: How many bytes are read at once.
 _PIECE: Final = 1 << 22
 #: The most bytes of a chunk.
-_LARGEST: Final = 1 << 26
+_MAX_CHUNK: Final = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +376,7 @@ def lines_of(stream: BinaryIO, most: int, place: Position) -> Iterator[tuple[byt
             yield buffered[begin:end], most
             begin = end
         buffered = buffered[begin:]
-        if len(buffered) > _LARGEST:
+        if len(buffered) > _MAX_CHUNK:
             return
     if buffered:
         buffered += b"" if buffered.endswith(b"\n") else b"\n"

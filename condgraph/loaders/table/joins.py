@@ -48,7 +48,7 @@ _NUMBERS: Final = (("begins", np.int64), ("rows", np.int64))
 #: How many keys a warning lists.
 _MAX_KEYS: Final = 3
 #: The most unmatched texts that are compared with nearly equal keys.
-MOST_LOST: Final = 100_000
+MAX_UNMATCHED: Final = 100_000
 
 
 def seen_by(files: SpilledFiles | None) -> Seen | SpilledSeen:
@@ -279,7 +279,7 @@ class Values(set[str]):
 
     def beyond(self, other: Any) -> list[str]:
         """Return the first texts by code point that are not in another column, a limited number."""
-        return nsmallest(MOST_LOST + 1, self - other)
+        return nsmallest(MAX_UNMATCHED + 1, self - other)
 
     def spelled(self, how: Callable[[str], str]) -> Values:
         """Return the texts in another spelling."""
@@ -328,7 +328,7 @@ class SpilledValues:
     def beyond(self, other: Any) -> list[str]:
         """Return the first texts by code point that are not in another column, a limited number."""
         lost = (text for part in parts(self) for text, contained in zip(part, other.holds(part), strict=True) if not contained)
-        return nsmallest(MOST_LOST + 1, lost)
+        return nsmallest(MAX_UNMATCHED + 1, lost)
 
     def spelled(self, how: Callable[[str], str]) -> SpilledValues:
         """Return the texts in another spelling."""
@@ -418,9 +418,9 @@ def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
     """
     by_folded: dict[str, list[str]] = {}
     remaining = iter(lost)
-    for text in islice(remaining, MOST_LOST):
+    for text in islice(remaining, MAX_UNMATCHED):
         by_folded.setdefault(_folded(text), []).append(text)
-    prefix = f"of the first {MOST_LOST:,} " if next(remaining, None) is not None else ""
+    prefix = f"of the first {MAX_UNMATCHED:,} " if next(remaining, None) is not None else ""
     near: dict[str, str] = {}
     for key in keys if by_folded else ():
         folded = _folded(key)
@@ -449,7 +449,7 @@ def is_number(text: str) -> bool:
 #: How many rows, spread over a table, are examined to find its key column.
 _LOOKED_AT: Final = 50
 #: With more tables, columns are not compared with their keys.
-_MOST_TABLES: Final = 100
+_MAX_TABLES: Final = 100
 
 
 def called_like(column: str, key: str, table: str) -> bool:
@@ -579,7 +579,7 @@ class GraphTables:
 
     def keyed(self) -> list[tuple[str, frozenset[str]]]:
         """Return the other tables with keys, and their possible key columns; empty if there are too many tables."""
-        if len(self._tables) > _MOST_TABLES:
+        if len(self._tables) > _MAX_TABLES:
             return []
         return [(name, keys) for name, _, keys in self._sources if keys is not None and name != self.own]
 
@@ -874,7 +874,7 @@ class Targets:
         """Return the ids that cells refer to; warns of missing ones."""
         if self.table is None or self._own is not None:
             self._cells.add(cells, rows)
-            for cell in dict.fromkeys(cells) if self._own is None and len(self._spelled) < MOST_LOST else ():
+            for cell in dict.fromkeys(cells) if self._own is None and len(self._spelled) < MAX_UNMATCHED else ():
                 spelled = self._spelled.setdefault(cell.casefold(), cell)
                 if spelled != cell:
                     self._near[cell] = spelled
@@ -926,7 +926,7 @@ class Targets:
         lost: list[str] = []
         for cell, row in () if self._own is None else self._cells.that_are_not(keys):
             self._warn_missing(cell, row)
-            if len(lost) <= MOST_LOST:
+            if len(lost) <= MAX_UNMATCHED:
                 lost.append(cell)
         unmatched, known_keys = (self._others, self.known) if self._own is None else (lost, keys)
         near = near_keys(unmatched, known_keys, self.table or "") if known_keys else ""

@@ -238,7 +238,7 @@ class Field:
 
 
 #: The deepest nesting of records and lists.
-_DEEPEST: Final = 20
+_MAX_DEPTH: Final = 20
 
 #: A callback for a bad record in a list; it may raise, otherwise the other records are read.
 Bad: TypeAlias = Callable[[BadRecord], None]
@@ -273,7 +273,7 @@ def flatten(record: Mapping[Any, Any], bad: Bad | None = None) -> Flat:
 
 
 def _flatten_into(flat: Flat, record: Mapping[Any, Any], prefix: str, depth: int, bad: Bad | None) -> None:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise BadRecord("records are nested too deeply", prefix)
     if isinstance(record, Repeated):
         raise BadRecord(f"the key {record.key!r} occurs more than once", record.key)
@@ -359,7 +359,7 @@ def json_text(value: Any) -> str:
 
 _RECORDS_IN_MEMORY: Final = 50_000
 #: The most tables that the lists of a source may become.
-_MOST_TABLES: Final = 1_000
+_MAX_TABLES: Final = 1_000
 
 
 #: A record with its 1-based number.
@@ -411,9 +411,9 @@ class _Rows:
             path = f"{stem} ({count})"
         if count > 1:
             top.warn(f"two lists would be the table {stem!r}; one of them is {path!r}", field=key)
-        if len(tables) > _MOST_TABLES:
+        if len(tables) > _MAX_TABLES:
             raise LoadError(
-                f"lists of records appear at more than {_MOST_TABLES:,} places",
+                f"lists of records appear at more than {_MAX_TABLES:,} places",
                 file=top.source.location,
                 hint="make keys that are data the values of one key",
             )
@@ -631,7 +631,7 @@ def is_records(source: Any) -> bool:
 
 
 #: The most characters of a document, which is read as a whole.
-MOST_CHARACTERS: Final = 256 << 20
+MAX_CHARACTERS: Final = 256 << 20
 
 
 def read_jsonl(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
@@ -667,10 +667,10 @@ def read_json(source: Any, reading: Reading, options: Options) -> Iterator[Item]
     """Yield the facts of a JSON document: the objects of its list, or its only object."""
     path = files.path_of(source)
     with files.open_text(path, options.get("encoding"), errors="surrogateescape") as stream, files.file_errors(path):
-        text = stream.read(MOST_CHARACTERS + 1)
-    if len(text) > MOST_CHARACTERS:
+        text = stream.read(MAX_CHARACTERS + 1)
+    if len(text) > MAX_CHARACTERS:
         raise LoadError(
-            f"a JSON document is read whole, and may have {MOST_CHARACTERS >> 20} MiB",
+            f"a JSON document is read whole, and may have {MAX_CHARACTERS >> 20} MiB",
             file=str(path),
             hint="JSON lines, one object a line, have no such limit",
         )

@@ -69,12 +69,12 @@ DIALECTS: Final[dict[str, dict[str, Any]]] = {
 #: How many characters are examined to find the delimiter.
 _HEAD: Final = 1 << 15
 #: How many records are examined for the types of columns.
-_MOST_ROWS: Final = 500
+_MAX_ROWS: Final = 500
 #: The most lines of comments at the start.
-_MOST_COMMENTS: Final = 200
+_MAX_COMMENTS: Final = 200
 #: The most lines above a header, and the least share of records below it that are as wide.
-_MOST_ABOVE: Final = 50
-_MOST_WIDTHS: Final = 10
+_MAX_ABOVE: Final = 50
+_MAX_WIDTHS: Final = 10
 _WIDE: Final = 0.5
 #: The delimiter of a file of one column, which has none.
 NO_DELIMITER: Final = "\x1f"
@@ -185,13 +185,13 @@ def _header_of(records: Sequence[tuple[int, list[str]]], there: Sequence[int], w
 
     `there` has the indices of the records that are not blank.
     """
-    for width in sorted({widths[at] for at in there if widths[at] > 1}, reverse=True)[:_MOST_WIDTHS]:
+    for width in sorted({widths[at] for at in there if widths[at] > 1}, reverse=True)[:_MAX_WIDTHS]:
         header_place = next(place for place, at in enumerate(there) if widths[at] >= width)
         below = there[header_place + 1 :]
         if not below or sum(widths[at] >= width for at in below) < _WIDE * len(below):
             continue
         line, header = records[there[header_place]]
-        if not header_place or line > _MOST_ABOVE:
+        if not header_place or line > _MAX_ABOVE:
             return 0
         filled = [collapse(cell) for cell in header if cell.strip()]
         has_names = (
@@ -226,7 +226,7 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
 def heads_other_kinds(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first record has texts above columns of numbers or times."""
     headers = rows[0]
-    body = [row for row in rows[1:_MOST_ROWS] if len(row) == len(headers)]
+    body = [row for row in rows[1:_MAX_ROWS] if len(row) == len(headers)]
     return any(
         header.strip() and not shape(collapse(header)) and _is_typed(column, header)
         for header, column in zip(headers, zip(*body, strict=True), strict=False)
@@ -318,7 +318,7 @@ def preamble(text: str, comment: str = "") -> tuple[int, str | None]:
     if lines and (declared := SEPARATOR(lines[0])):
         at, delimiter = 1, declared[1]
     first = at
-    while at < min(len(lines), _MOST_COMMENTS) and (
+    while at < min(len(lines), _MAX_COMMENTS) and (
         lines[at].startswith("#") or (at > first and not lines[at].strip()) or (comment and lines[at].startswith(comment))
     ):
         at += 1
@@ -501,7 +501,6 @@ class MarkdownRows:
 
 _TABS: Final = (".tsv", ".tab")
 _NAMED: Final = (".csv", ".psv")
-_MOST: Final = 500
 #: Names that programs give to columns.
 _IDENTIFIER: Final = re.compile(r"[^\W\d][\w.-]*").fullmatch
 
@@ -568,7 +567,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     named = [header for header in headers if header]
     if not named or len(set(named)) * 2 < len(headers):
         return False
-    body = [row for row in rows[1:_MOST] if len(row) == len(headers)]
+    body = [row for row in rows[1:_MAX_ROWS] if len(row) == len(headers)]
     if not body:
         return not any(map(shape, named))
     typed = repeated = False
@@ -965,7 +964,7 @@ class TextTable:
 
 #: How many of the last rows are examined for totals, and the most characters of a label for totals.
 _LAST: Final = 3
-_LONGEST: Final = 40
+_MAX_LABEL: Final = 40
 _TOTAL: Final = re.compile(
     r"(?:(?:grand|sub|column|overall)[ -]?)?totals?|(?:grand )?sum|summe|gesamt(?:summe)?|insgesamt|total g[eé]n[eé]ral|totale"
     r"|totaal|итого|合計|总计"
@@ -978,7 +977,7 @@ def is_total(cell: str) -> bool:
     >>> is_total(" Grand Total: "), is_total("Total Gym")
     (True, False)
     """
-    return len(cell) < _LONGEST and _TOTAL(collapse(cell).casefold().strip(":= ")) is not None
+    return len(cell) < _MAX_LABEL and _TOTAL(collapse(cell).casefold().strip(":= ")) is not None
 
 
 def warn_of_totals(names: Sequence[str], last: Chunk, reading: Reading) -> None:

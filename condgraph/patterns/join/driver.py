@@ -19,7 +19,7 @@ from condgraph.engine.errors import DeadlineError
 from condgraph.patterns.distance.domains import BARRED
 from condgraph.patterns.join.join import Join, Limit
 from condgraph.patterns.join.product import together
-from condgraph.patterns.options import AGAINST, MOST
+from condgraph.patterns.options import AGAINST, MAX_SOLUTIONS
 from condgraph.patterns.problem import Problem
 from condgraph.patterns.ranking import Rows, best_of_groups, first
 
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def search(problem: Problem, k: int | None, by: Sequence[int], *, most: int | None = None) -> Outcome:
-    """Return the first k solutions (groups, if `by` has nodes); with k None, all at the best distance, at most `MOST`.
+    """Return the first k solutions (groups, if `by` has nodes); with k None, all at the best distance, at most `MAX_SOLUTIONS`.
     With `most`, only those of at most that distance.
     """
     parts = components(problem)
@@ -85,8 +85,8 @@ def search(problem: Problem, k: int | None, by: Sequence[int], *, most: int | No
             break
     if k is None and len(best):
         best = best.take(np.flatnonzero(best.totals == best.totals[0]))
-        outcome.more = len(best) > MOST
-        best = best.take(np.arange(min(len(best), MOST)))
+        outcome.more = len(best) > MAX_SOLUTIONS
+        best = best.take(np.arange(min(len(best), MAX_SOLUTIONS)))
     outcome.rows, outcome.complete = best, not late
     return outcome
 
@@ -129,12 +129,12 @@ def _ranked(found: Sequence[Rows], problem: Problem, k: int | None, by: Sequence
     rows = best_of_groups(rows, tuple(range(len(problem.domains))), problem.graph.rank)
     if by:
         rows = best_of_groups(rows, by, problem.graph.rank)
-    return first(rows, problem.graph.rank, MOST + 1 if k is None else k)
+    return first(rows, problem.graph.rank, MAX_SOLUTIONS + 1 if k is None else k)
 
 
 def _under(problem: Problem, parts: list[list[int]], bound: int, k: int | None, by: Sequence[int], sofar: list[Rows]) -> Rows:
     """Return the first k solutions, or groups, under a bound (None: all of them)."""
-    limit = MOST + 1 if k is None else k
+    limit = MAX_SOLUTIONS + 1 if k is None else k
     if len(parts) == 1:
         rows = _Part(problem, parts[0], bound, 1 if by else limit, by, sofar, beyond=0).run().rows
         return first(rows, problem.graph.rank, limit)

@@ -98,7 +98,7 @@ def plan_steps(problem: Problem, nodes: Sequence[int], seed: int, kept: Collecti
 #: Neighbours of parents that are expanded at a time.
 _TOGETHER: Final = 1 << 14
 #: If more choices than this are needed per parent, arms are not used, and all are enumerated.
-MOST_CHOICES: Final = 256
+MAX_CHOICES: Final = 256
 #: Candidates of a node by parent: position of the parent (ascending), node, and cost of bond and node.
 Beside: TypeAlias = tuple[NDArray[np.int64], Numbers, Costs]
 #: Returns the candidates of a step at parents, given the least total of the rows so far.
@@ -336,7 +336,7 @@ class Join:
             positions = np.minimum(guide.nodes.searchsorted(rows.columns[seed]), len(guide.nodes) - 1)
             rows = rows.take(np.flatnonzero(guide.nodes.take(positions) == rows.columns[seed]))
         # Without groups, the limit on solutions keeps products small.
-        if self._kept and self.few is not None and self.few <= MOST_CHOICES:
+        if self._kept and self.few is not None and self.few <= MAX_CHOICES:
             steps = with_arms(self.problem, self.nodes, steps, self._kept | set(self._guides))
         self._grow(rows, steps, 0, self._all - self.problem.least([seed]))
 

@@ -371,7 +371,7 @@ def _between(edges: Edges, one: Numbers | None, two: Numbers | None) -> Edges:
 # -- Plans -------------------------------------------------------------------------------------------
 
 #: The most statements of a graph whose edges are copied.
-MOST_COPIED = 250_000
+MAX_COPIED = 250_000
 #: The most nodes that a plan names.
 _NAMED: Final = 1_000
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
@@ -429,7 +429,7 @@ class Statements:
         """Read all edges of a small graph into the catalogue, from its second search on. Tell whether it has them."""
         catalogue.searches += 1
         counts = self.counts
-        if counts is None or catalogue.searches == 1 or counts["relations"] + counts["attributes"] > MOST_COPIED:
+        if counts is None or catalogue.searches == 1 or counts["relations"] + counts["attributes"] > MAX_COPIED:
             return False
 
         def read() -> SearchGraph:

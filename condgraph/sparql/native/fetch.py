@@ -36,7 +36,7 @@ from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUB
 #: The predicate of a row that tells that a node exists; it is no triple of the endpoint.
 THERE: Final = "urn:condgraph:there"
 #: The most triples of one program; more are an error.
-MOST: Final = 1_000_000
+MAX_TRIPLES: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
 #: A path from a node to all nodes that are the same, including itself.
 _SAME: Final = f"(<{SAME}>|^<{SAME}>)*"
@@ -610,7 +610,7 @@ class Fetcher:
             return f"SELECT ?x ?y ?z WHERE {{ ?x ?y ?z . {NEVER} }}"
         columns = dict.fromkeys(column for part in parts for column in part.columns)
         chosen, union = " ".join(f"?{column}" for column in columns), either(part.text for part in parts)
-        return f"SELECT {chosen} WHERE {{ {union} }} LIMIT {MOST + 1}"
+        return f"SELECT {chosen} WHERE {{ {union} }} LIMIT {MAX_TRIPLES + 1}"
 
     def parts(self, fetched: Sequence[Unit]) -> list[Part]:
         """Return the parts of the query of some units, each a query."""

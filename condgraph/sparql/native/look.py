@@ -23,7 +23,7 @@ from condgraph.engine.errors import DeadlineError, OptionError, ParseError, Stor
 from condgraph.engine.iris import RDF, XSD
 from condgraph.engine.terms import GRAPH, INFERRED, is_iri, number_type
 from condgraph.engine.values import NO_UNIT, Kind, collapse
-from condgraph.loaders.rdf.inference import INVERSE, MOST_AXIOMS, SUBPROPERTY, Inference, rules_of
+from condgraph.loaders.rdf.inference import INVERSE, MAX_AXIOMS, SUBPROPERTY, Inference, rules_of
 from condgraph.loaders.rdf.structures import GRAPHS, SINGLETON, VALUE
 from condgraph.sparql.client import MAX_PAUSE, MAX_TRIES, BusyEndpointError
 from condgraph.sparql.dialect import DIALECTS, cut
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from condgraph.sparql.client import Endpoint
 
 #: The most seconds of a query over all triples, of any other query, and of a whole look.
-SCAN, STEP, LONGEST = 8.0, 5.0, 28.0
+SCAN, STEP, MAX_SECONDS = 8.0, 5.0, 28.0
 #: The most queries of a look, and the most triples for which the kinds of all values are counted; on a slow endpoint, a
 #: twentieth of these.
-MOST_QUERIES: Final = 60
+MAX_QUERIES: Final = 60
 FEW: Final = 2_000_000
 #: How many triples are sampled if counting all takes too long; how many triples of a predicate are sampled for kinds of values;
 #: and how many predicates one such query covers.
@@ -70,12 +70,12 @@ TOGETHER: Final = 100
 #: The most named graphs, and the most of their triples, that are looked at.
 SOME: Final = 50
 #: The most queries for such samples, and for predicates of class members; and the most members of each class.
-MOST_SAMPLES: Final = 12
-MOST_STRATA: Final = 5
+MAX_SAMPLES: Final = 12
+MAX_STRATA: Final = 5
 MEMBERS: Final = 20
 #: The rows requested to see whether the endpoint has a limit; many limit results to 10,000.
 ROWS: Final = 10_001
-MOST_CLASSES: Final = 10_000
+MAX_CLASSES: Final = 10_000
 #: For how many seconds a cached look counts as current.
 FRESH: Final = 24 * 3600.0
 _LANGUAGES: Final = 12
@@ -111,7 +111,7 @@ class Look:
         self._texts: dict[str, tuple[str, ...]] = {}
         #: Whether statements are those of a Wikibase, whose other predicates are of no use.
         self._claims = False
-        self._until = time.monotonic() + LONGEST
+        self._until = time.monotonic() + MAX_SECONDS
         #: Whether something was left out for lack of time.
         self.cut = False
 
@@ -187,7 +187,7 @@ class Look:
         if mapping.names == "local":
             mapping = replace(mapping, namespaces=self._namespaces())
         if self.cut:
-            self._notes.append(f"what was not asked within {LONGEST:.0f} s was left out: some names, classes or units")
+            self._notes.append(f"what was not asked within {MAX_SECONDS:.0f} s was left out: some names, classes or units")
         if shape == "plain":
             mapping = renamed(mapping, preset_hides(self._preset, mapping, self._node_types))
             missed_before = self._missed
@@ -313,7 +313,7 @@ class Look:
                 f"{self._endpoint.query_url} gives no sample of its triples in time", hint="a mapping file may name graphs"
             )
         declared = f"VALUES ?k {{ {listed(_DECLARED)} }} {self._in(f'?p <{TYPE}> ?k .')}"
-        for row in self._ask(f"SELECT ?p WHERE {{ {declared} }} LIMIT {MOST_CLASSES}") or ():
+        for row in self._ask(f"SELECT ?p WHERE {{ {declared} }} LIMIT {MAX_CLASSES}") or ():
             if getattr(row["p"], "value", ""):
                 totals.setdefault(row["p"].value, 1)
         parts = [f"SELECT ?s WHERE {{ {self._in(f'?s <{TYPE}> <{iri}> .')} }} LIMIT {MEMBERS}" for iri in self._all_classes]
@@ -323,7 +323,7 @@ class Look:
             for row in self._ask(f"SELECT ?s WHERE {{ {either(chunk)} }}") or ()
             if is_iri(getattr(row["s"], "value", ""))
         )
-        for chunk in list(cut(nodes, 4 * _TOGETHER))[:MOST_STRATA]:
+        for chunk in list(cut(nodes, 4 * _TOGETHER))[:MAX_STRATA]:
             for iri, number in (self._totals(f"{{ VALUES ?s {{ {listed(chunk)} }} {self._any} }}", STEP) or {}).items():
                 totals.setdefault(iri, number)
         return totals
@@ -332,7 +332,7 @@ class Look:
         """Return rows as `_counts` does, with the kinds of predicates' values estimated from a sample of each."""
         estimates = []
         ordered = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
-        for chunk in list(cut(ordered, TOGETHER))[:MOST_SAMPLES]:
+        for chunk in list(cut(ordered, TOGETHER))[:MAX_SAMPLES]:
             # A store may return nodes first, and nodes of unknown values in the order of their IRIs.
             known_filter = KNOWN if self._claims else ""
             parts = (
@@ -382,7 +382,7 @@ class Look:
         best: dict[str, tuple[tuple[int, int, str, str], str]] = {}
         # A class may be a blank node.
         for chunk in cut(filter(is_iri, iris), _TOGETHER):
-            if self.queries >= MOST_QUERIES - 8:
+            if self.queries >= MAX_QUERIES - 8:
                 self._notes.append("some predicates and classes are called by their IRIs: there are too many")
                 break
             # For two lists that meet in a triple, stores may read all triples.
@@ -493,9 +493,9 @@ class Look:
         if not rules:
             return ()
         where = f"VALUES ?p {{ {listed(sorted(rules))} }} ?s ?p ?o FILTER(!isLiteral(?o))"
-        rows = self._ask(f"SELECT DISTINCT ?s ?p ?o WHERE {{ {where} }} LIMIT {MOST_AXIOMS + 1}", SCAN)
-        if rows is None or len(rows) > MOST_AXIOMS:
-            problem = "does not give its axioms in time" if rows is None else f"has more than {MOST_AXIOMS:,} axioms of properties"
+        rows = self._ask(f"SELECT DISTINCT ?s ?p ?o WHERE {{ {where} }} LIMIT {MAX_AXIOMS + 1}", SCAN)
+        if rows is None or len(rows) > MAX_AXIOMS:
+            problem = "does not give its axioms in time" if rows is None else f"has more than {MAX_AXIOMS:,} axioms of properties"
             raise OptionError(f"{self._endpoint.query_url} {problem}", hint="infer in the mapping file without them")
         return tuple(sorted(declared | {(_ident(row["s"]), row["p"].value, _ident(row["o"])) for row in rows}))
 
@@ -549,21 +549,21 @@ class Look:
         # A type of a node that stands for a statement is about the statement.
         nodes = (node_of(name).patterns.replace("?f", "?s") % {"s": "?a", "p": "?b", "o": "?d"} for name in self._declared)
         members = " ".join((self._in(f"?s <{TYPE}> ?c ."), *(f"FILTER(NOT EXISTS {{ {node} }})" for node in nodes)))
-        text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ {members} }} GROUP BY ?c LIMIT {MOST_CLASSES + 1}"
+        text = f"SELECT ?c (COUNT(*) AS ?n) WHERE {{ {members} }} GROUP BY ?c LIMIT {MAX_CLASSES + 1}"
         for row in self._ask(text, SCAN) or ():
             if row["c"] is not None:
                 counts[row["c"].value] = int(row["n"].value)
-        for row in self._ask(f"SELECT ?c ?d WHERE {{ {self._in(f'?c <{SUBCLASS}> ?d .')} }} LIMIT {2 * MOST_CLASSES}", SCAN) or ():
+        for row in self._ask(f"SELECT ?c ?d WHERE {{ {self._in(f'?c <{SUBCLASS}> ?d .')} }} LIMIT {2 * MAX_CLASSES}", SCAN) or ():
             counts.setdefault(row["c"].value, 0)
             counts.setdefault(row["d"].value, 0)
         kinds = listed((RDF.replace("1999/02/22-rdf-syntax-ns#", "2000/01/rdf-schema#Class"), _OWL_CLASS))
         for row in (
-            self._ask(f"SELECT ?c WHERE {{ VALUES ?k {{ {kinds} }} {self._in(f'?c <{TYPE}> ?k .')} }} LIMIT {MOST_CLASSES}") or ()
+            self._ask(f"SELECT ?c WHERE {{ VALUES ?k {{ {kinds} }} {self._in(f'?c <{TYPE}> ?k .')} }} LIMIT {MAX_CLASSES}") or ()
         ):
             counts.setdefault(row["c"].value, 0)
         counts = {iri: count for iri, count in counts.items() if is_iri(iri)}
-        if len(counts) > MOST_CLASSES:
-            self._notes.append(f"there are more than {MOST_CLASSES:,} classes; which of the others is a concept is not known")
+        if len(counts) > MAX_CLASSES:
+            self._notes.append(f"there are more than {MAX_CLASSES:,} classes; which of the others is a concept is not known")
         return counts
 
     # -- Wikibase ----------------------------------------------------------------------------------
@@ -643,10 +643,10 @@ class Look:
         for row in self._ask(inner, SCAN) or ():
             counts.setdefault(row["c"].value, 0)
             counts.setdefault(row["d"].value, 0)
-        most = sorted(counts, key=lambda iri: (-counts[iri], iri))[:MOST_CLASSES]
+        most = sorted(counts, key=lambda iri: (-counts[iri], iri))[:MAX_CLASSES]
         names = self._labels(most[: 20 * _TOGETHER], (LABEL,), languages)
         if len(most) < len(counts):
-            self._notes.append(f"there are more than {MOST_CLASSES:,} classes; the others count as entities")
+            self._notes.append(f"there are more than {MAX_CLASSES:,} classes; the others count as entities")
         return {iri: (names.get(iri, iri), counts[iri]) for iri in most}
 
 

@@ -35,7 +35,7 @@ from condgraph.sparql.client import Endpoint
 from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
-from condgraph.sparql.native.fetch import LISTED, MOST, THERE, UNIT, Fetcher, Part, fetched
+from condgraph.sparql.native.fetch import LISTED, MAX_TRIPLES, THERE, UNIT, Fetcher, Part, fetched
 from condgraph.sparql.native.look import KNOWN, WRITTEN, numbers_of, written_as
 from condgraph.sparql.native.mapping import OWN, TYPE, Counts, Mapping, Predicate
 
@@ -53,10 +53,10 @@ SOURCE: Final = "sparql"
 #: Results with fewer rows are not checked for a limit by counting again.
 UNCAPPED: Final = 1_000
 #: The most bytes of a JSON result (about those of the most rows); larger ones are refused unread.
-MOST_BYTES: Final = 256 * 2**20
+MAX_BYTES: Final = 256 * 2**20
 
 #: The most names of one program that a query looks up.
-_MOST_NAMES: Final = 1_000
+_MAX_NAMES: Final = 1_000
 #: How many seconds a look at how a predicate's texts are written may take.
 _LOOKED: Final = 5.0
 #: How many seconds the search for similar names may take, if a name does not exist.
@@ -286,7 +286,7 @@ class NativeRdfStore:
 
     def select(self, text: str) -> tuple[list[Any], list[str]]:
         """Return the rows of a query and the names of their variables; raise `StoreError` if the endpoint omits rows."""
-        result: Any = self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MOST_BYTES)
+        result: Any = self.endpoint.query(text, graphs=self.mapping.graphs, most_bytes=MAX_BYTES)
         rows = list(watched(result))
         # A limit cannot be below the size of a result that was complete. Limits are round numbers.
         if len(rows) > max(self._complete, self.mapping.rows, UNCAPPED - 1) or (len(rows) >= UNCAPPED and len(rows) % 100 == 0):
@@ -300,9 +300,11 @@ class NativeRdfStore:
                     hint="ask for less: begin with a name, or filter by a concept",
                 )
             self._complete = max(self._complete, len(rows))
-        if len(rows) > MOST:
+        if len(rows) > MAX_TRIPLES:
             raise UnsupportedError(
-                TARGET, [f"a program that rests on more than {MOST:,} triples"], hint="begin with a name, or filter by a concept"
+                TARGET,
+                [f"a program that rests on more than {MAX_TRIPLES:,} triples"],
+                hint="begin with a name, or filter by a concept",
             )
         return rows, [variable.value for variable in result.variables]
 
@@ -502,7 +504,7 @@ class NativeRdfStore:
                 cast("QueryStore", self), operand if isinstance(operand, alg.Values) else alg.Names(operand)
             ).values
             names = {value.id if isinstance(value, Entity) else value for value in values if isinstance(value, (str, Entity))}
-            return node if len(names) > _MOST_NAMES else alg.ByName(tuple(sorted(names)))
+            return node if len(names) > _MAX_NAMES else alg.ByName(tuple(sorted(names)))
 
         return cast("Node", remade(plan, resolved))
 

@@ -15,6 +15,7 @@ from typing import Final, Literal, NamedTuple, ParamSpec, TypeVar
 
 from condgraph.engine.errors import ParseError, nearest, shortened
 from condgraph.engine.iris import PREFIXES, decode
+from condgraph.engine.terms import MAX_IRI
 
 #: Regular expressions of tokens, for `re.VERBOSE`. An unclosed token is matched as well, so that no text
 #: is scanned again from each of its characters.
@@ -31,7 +32,7 @@ STRING: Final = r"""\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}
 #: underscores.
 _MAX_UNDERSCORES: Final = 6
 #: Relative IRIs of a query that are checked, and their length in characters.
-_DISTINCT, _LONGEST = 1_000, 2_000
+_DISTINCT, _MAX_CACHED = 1_000, 2_000
 #: Tokens, including those where `<...>` is no IRI. A word is as long as a prefix may be, so that no
 #: character is read more than a few times.
 TOKEN: Final = re.compile(
@@ -83,7 +84,7 @@ def underscored(text: str, is_name: Callable[[str], bool]) -> str:
         if iri is None or "_" not in iri or _ABSOLUTE(iri):
             continue
         if iri not in known:
-            if len(known) >= _DISTINCT or len(iri) > _LONGEST:
+            if len(known) >= _DISTINCT or len(iri) > _MAX_CACHED:
                 continue
             known[iri] = _corrected(iri, is_name)
         better = known[iri]
@@ -244,8 +245,6 @@ MAX_PARTS: Final = 600
 #: Most objects of one predicate, and the length in characters from which a list is checked more closely.
 MAX_ITEMS: Final = 2_000
 _LONG_LIST: Final = 4_000
-#: Longest IRI of a query, in characters: a prefix of a megabyte takes a megabyte at each use.
-MAX_IRI: Final = 65_536
 
 _OPENING, _CLOSING = "([{", ")]}"
 #: Parts: brackets, arithmetic and logical signs, ends of patterns, outside of strings, IRIs, names and
@@ -267,7 +266,7 @@ _IRIS: Final = re.compile(rf'<[^<>"{{}}|^`\\\x00-\x20]{{{MAX_IRI}}}').search
 def is_heavy(text: str) -> bool:
     """Tell whether a query has too many parts, or too deeply nested ones, to run in this process.
 
-    Raises `ParseError` for an IRI of more than `LONGEST_IRI` characters.
+    Raises `ParseError` for an IRI of more than `MAX_IRI` characters.
     """
     if len(text) > MAX_IRI and (match := _IRIS(text)) is not None:
         raise ParseError(f"an IRI may have {MAX_IRI:,} characters", span=match.span())
