@@ -11,6 +11,7 @@ import pytest
 import condgraph
 from condgraph.engine.answer import Answer
 from condgraph.engine.facts import Entity, Ref, Statement
+from condgraph.engine.values import UNKNOWN, Quantity, Time
 from condgraph.graph import Graph
 from tests.frontends.test_llm_query import program
 
@@ -122,3 +123,37 @@ def test_exact_first_in_graphs() -> None:
     answer = graph.query(program("get_information(head_entity='ann', relation='lives in')"))
     assert answer.texts == ["Paris"]
     assert sum(TOLD in warning for warning in answer.warnings) == 1
+
+
+#: Values of every kind, two of them unknown; a qualifier with texts and numbers; names that differ in their white space.
+UNTIDY = [
+    Statement("a", "made in", "Rome", (("no", Quantity(7)),)),
+    Statement("b", "made in", Time.year(1960), (("no", "x7"),)),
+    Statement("c", "made in", Quantity(3, "kg")),
+    Statement("d", "made in", Ref("Oslo"), (("no", UNKNOWN),)),
+    Statement("e", "made in", UNKNOWN),
+    Statement("a  b", "made in", Ref("Old  Town")),
+    Statement("a b", "made in", Ref("Old Town")),
+    Statement("u", "lost in", UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("relation='made in', tail_entity!='Rome'", ["a  b", "a b", "b", "c", "d"]),
+        ("relation='made in', tail_entity!='3 kg'", ["a  b", "a b", "a", "b", "d"]),
+        ("relation='lost in', tail_entity!='Rome'", []),
+        ("relation='made in', key='no', value>'3'", ["Rome"]),
+        ("relation='made in', key='no', value!='3'", ["1960", "Rome"]),
+        ("relation='made in', head_entity='a  b'", ["Old  Town"]),
+        ("relation='made in', head_entity='a b'", ["Old Town"]),
+        ("relation='made in', tail_entity='Old  Town'", ["a  b"]),
+        ("relation='made in', tail_entity='Old Town'", ["a b"]),
+    ],
+)
+@pytest.mark.parametrize("engine", [None, "sparql"])
+def test_unknown_values_and_white_space(query: str, expected: list[str], engine: str | None) -> None:
+    graph = condgraph.open()
+    graph.add(UNTIDY)
+    assert sorted(graph.query(program(f"get_information({query})"), engine=engine).texts) == sorted(expected)

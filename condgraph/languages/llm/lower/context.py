@@ -16,7 +16,15 @@ from condgraph.engine.lowered import Substitution
 from condgraph.engine.reading.shapes import ambiguous
 from condgraph.engine.schema import Kinds, Schema
 from condgraph.engine.values import NO_UNIT, Kind, Precision, Quantity, Time, Value, collapse, exact, fold
-from condgraph.languages.llm.lower.literals import LiteralTests, exactly, inner_number, leading_number, literal_tests, read_quantity
+from condgraph.languages.llm.lower.literals import (
+    LiteralTests,
+    exactly,
+    inner_number,
+    leading_number,
+    literal_tests,
+    read_quantity,
+    unlike,
+)
 from condgraph.languages.llm.syntax.tree import Application, Expression, Items, Literal, Program, Span
 from condgraph.names.linking import ENTITY_THRESHOLD, LARGE, Column, Linker
 from condgraph.names.vocabulary import THRESHOLD, Match, resolve
@@ -180,7 +188,7 @@ class Matching:
         if operator == "=":
             return self.equality(literal, column, what)
         if operator == "!=":
-            return alg.Not(self.equality(literal, column, what, unlike=True))
+            return unlike(self.equality(literal, column, what, unlike=True), column.kinds)
         typed = literal_tests(operator, literal.text, column.kinds, european=ambiguous(literal.text) and column.european)
         for remark in typed.remarks:
             self.warn(remark)
@@ -247,7 +255,7 @@ class Matching:
         The latter give a warning, unless `typed` already reads the literal as their values.
         """
         folded = column.folded.get(fold(text), [])
-        exact_texts = [item for item in folded if collapse(item) == collapse(text)]
+        exact_texts = [item for item in folded if item == text] or [item for item in folded if collapse(item) == collapse(text)]
         values = list(dict.fromkeys(value for item in exact_texts or folded for value in column.cells[item]))
         typed_values = {test.value for test in typed.conditions if isinstance(test, alg.Compare)} if typed is not None else set()
         if folded and not exact_texts and not typed_values.issuperset(values):
@@ -516,7 +524,7 @@ class Context(Matching):
 
         Exact names come first, then folded or similar ones among the heads of the predicates.
         """
-        name = collapse(literal.text)
+        name = self.exact_name(literal)
         if self.schema.has_entity(name):
             return (name,)
         aliases = tuple(dict.fromkeys(item for _, item in self.schema.also_called(name)))
@@ -537,6 +545,10 @@ class Context(Matching):
             return (name,)
         self.near(what, literal.text, result.matches)
         return tuple(dict.fromkeys(match.name for match in result.matches))
+
+    def exact_name(self, literal: Literal) -> str:
+        """Return the text of a literal if an entity has exactly this name, else with its white space collapsed."""
+        return literal.text if self.schema.has_entity(literal.text) else collapse(literal.text)
 
     def rows_with(self, literal: Literal, table: str) -> alg.Entities:
         """Return the rows of a table with a cell equal to a literal."""

@@ -12,7 +12,7 @@ from typing import Final
 from typing import Literal as Literal_
 
 from condgraph.engine import values
-from condgraph.engine.algebra import Compare, Condition, Constants, Direction, Equals, Operator
+from condgraph.engine.algebra import AllOf, AnyOf, Compare, Condition, Constants, Direction, Equals, Not, Operator
 from condgraph.engine.errors import UnknownNameError, nearest
 from condgraph.engine.reading.numbers import CODES
 from condgraph.engine.reading.shapes import MAX_LENGTH, UNSURE, readings
@@ -395,6 +395,22 @@ def exactly(value: values.Value) -> Condition:
     if isinstance(value, values.Time) and value.precision is values.Precision.SPAN:
         return Equals(Constants((value,)))
     return Compare("=", value)
+
+
+def unlike(test: Condition, kinds: Kinds) -> Condition:
+    """Return the test of `!=` for a column: the values that do not pass `test`, without unknown ones, which decide nothing."""
+    if all(kind is not values.Kind.UNKNOWN for kind, _ in kinds):
+        return Not(test)
+    known: list[Condition] = []
+    for kind, unit in kinds:
+        if kind is values.Kind.QUANTITY:
+            zero = values.Quantity(0, unit)
+            known += [Compare("<", zero), Compare(">=", zero)]
+        elif kind is values.Kind.TIME:
+            known.append(Compare("=", values.Time.span(None, None)))
+        elif kind is not values.Kind.UNKNOWN:
+            known.append(Compare(">=", ""))
+    return AllOf((Not(test), AnyOf(tuple(dict.fromkeys(known)) or (Compare("<", ""),))))
 
 
 # -- superlatives ------------------------------------------------------------------------------------

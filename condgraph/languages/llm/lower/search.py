@@ -26,7 +26,7 @@ from condgraph.languages.llm.lower.context import (
     as_values,
 )
 from condgraph.languages.llm.lower.joins import keyed, shared_values, themselves
-from condgraph.languages.llm.lower.literals import inner_conditions, literal_tests, read_times, superlative
+from condgraph.languages.llm.lower.literals import inner_conditions, literal_tests, read_times, superlative, unlike
 from condgraph.languages.llm.syntax.tree import PARAMETERS, ColumnCondition, Expression, Items, Literal, Search
 from condgraph.languages.parameters import GivenText
 from condgraph.names.linking import Column
@@ -175,7 +175,8 @@ class Key:
             if not types & {Kind.TEXT, Kind.ENTITY}:
                 wanted = " or ".join(sorted(kind.name.lower() for kind in types))
                 raise LiteralError(f"{value.text!r} cannot be read as {wanted}, the type of {self.text!r}", span=value.span)
-            tests.append(alg.Compare(condition.op, collapse(value.text)))
+            if not tests or condition.op in ("=", "!="):
+                tests.append(alg.Compare(condition.op, collapse(value.text)))
         return alg.any_of(tests)
 
 
@@ -343,7 +344,7 @@ class SearchCall:
                 return alg.Where(facts, alg.Equals(best))
             rows = self._keyed(condition, relation)
             if rows is not None:
-                return alg.Where(facts, alg.Among(rows) if condition.op == "=" else alg.Not(alg.Among(rows)))
+                return alg.Where(facts, alg.Among(rows) if condition.op == "=" else unlike(alg.Among(rows), column.kinds))
             if relation is not None and relation.family == "relation" and condition.op == "=":
                 names = self._tail_names(value, relation)
                 return alg.Where(facts, alg.Among(alg.ByName(names)))
@@ -361,7 +362,7 @@ class SearchCall:
         if isinstance(condition.value, Literal):
             rows = self._keyed(condition, relation)
             if rows is not None:
-                return alg.Among(rows) if condition.op == "=" else alg.Not(alg.Among(rows))
+                return alg.Among(rows) if condition.op == "=" else unlike(alg.Among(rows), self._column(relation).kinds)
             label = "value" if relation is None or not relation.names else f"value of {relation.names[0]!r}"
             return self.ctx.condition(condition.op, condition.value, self._column(relation), label)
         result = self.lowering.evaluate(condition.value)
@@ -372,13 +373,13 @@ class SearchCall:
             name = " or ".join(relation.names)
             rows = themselves(self.lowering, result, self._column(relation), name) if condition.op in ("=", "!=") else None
             if rows is not None:
-                return alg.Among(rows) if condition.op == "=" else alg.Not(alg.Among(rows))
+                return alg.Among(rows) if condition.op == "=" else unlike(alg.Among(rows), self._column(relation).kinds)
         if relation is not None and relation.family == "relation" and condition.op == "=":
             return alg.Among(self._targets(result, relation))
         values = self._tail_values(result, relation)
         if condition.op == "!=" and result.is_rows and relation is not None and relation.table != result.table:
             # Different from all these rows, not just from one of them.
-            return alg.Not(alg.Versus("=", values))
+            return unlike(alg.Versus("=", values), self._column(relation).kinds)
         same_column = relation is not None and result.column in relation.names and result.carried
         return alg.Equals(values) if condition.op == "=" and same_column else alg.Versus(condition.op, values)
 
@@ -418,7 +419,7 @@ class SearchCall:
     def _tail_names(self, literal: Literal, relation: Relation) -> tuple[str, ...]:
         """Return the names of a relation's objects that a literal means."""
         ctx = self.ctx
-        name = " ".join(literal.text.split())
+        name = ctx.exact_name(literal)
         if ctx.schema.has_entity(name):
             self.led.append(name)
             return (name,)
