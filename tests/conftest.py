@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from condgraph.engine import stored_answer
 from tests.support import asking, lanes, neo4j_servers, progress
 from tests.support.asking import pytest_runtest_protocol, pytest_runtest_teardown
 from tests.support.neo4j_servers import each_neo4j_uri, emptied_neo4j_uri, neo4j_uri, neo4j_version
@@ -37,8 +38,9 @@ __all__ = [
 
 asking.listen()
 
-# Machines that run tests are shared and slow at times; a deadline would test the machine. CI tries
-# the same examples each time, so that a change is judged by what it changes; everybody else tries
+# Machines that run tests are shared and slow at times; a deadline would test the machine.
+stored_answer.EXPLAINING = (300.0, 300.0)  # type: ignore[misc]
+# CI tries the same examples each time, so that a change is judged by what it changes; everybody else tries
 # new ones, fewer where little is asked for.
 settings.register_profile("condgraph", deadline=None, max_examples=lanes.examples(100))
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -32,7 +32,6 @@ from condgraph.engine.algebra import (
     Shown,
     Solutions,
     Table,
-    postorder,
 )
 from condgraph.engine.algebra.grouped import Measure, ValuePath
 from condgraph.engine.bounds import cached, kept, pieces, places_in_order, timed, watched, within
@@ -461,29 +460,6 @@ def totals(plan: Node) -> Iterator[Scalar]:
             yield from totals(argument)
 
 
-def of_nothing(
-    plan: Node, is_nothing: Callable[[Scalar], bool], steps: Sequence[tuple[str, Node]], sizes: Callable[[], Iterable[int]]
-) -> Iterator[str]:
-    """Yield a warning for each count and sum of nothing, with the first step below it that returned nothing. `sizes`
-    returns the number of results of each step, in order, and is read only up to that step.
-    """
-    for node in totals(plan):
-        if not is_nothing(node):
-            continue
-        (input_node,) = node.inputs()
-        below, first = {id(part) for part in postorder(input_node)}, None
-        for step, size in zip(steps, sizes(), strict=False):
-            if size == 0:
-                first = first or step
-                if id(step[1]) in below:
-                    emptied: tuple[str, Node] | None = step
-                    break
-        else:
-            emptied = first
-        why = describe(input_node) if emptied is None else f"{emptied[0]} gave nothing, {describe(emptied[1])}"
-        yield f"what is {node.facets.total} is empty: {why}"
-
-
 # -- values ----------------------------------------------------------------------------------------
 # The values of an answer: typed, in a fixed order, as texts, as entities, and as the cells of a
 # table.
@@ -727,12 +703,6 @@ class Answer(Tabular):
             self._step(function, node) for function, node in watched(self._steps or [(type(self.plan).__name__, self.plan)], 16)
         ]
 
-    def _sizes(self) -> Iterable[int]:
-        """Yield the number of results of each step, one by one, because each may be costly."""
-        for _, node in self._steps:
-            result: Any = self.run.outcome(node)
-            yield 1 if isinstance(node, Scalar) else len(result)
-
     def _step(self, function: str, node: Node) -> Step:
         size, sample = self._size(node)
         return Step(function, describe(node), size, sample, self.run.notes.get(id(node), ""))
@@ -891,9 +861,13 @@ class Answer(Tabular):
         """Return warnings why the answer is empty, or about counts and sums of nothing in it."""
         messages = []
         if not values and not self._omitted:
-            explanation = self._why_empty()
+            explanation = self._why_empty(self._explaining)
             messages.append("the answer is empty: " + "; ".join(explanation.lines()))
-        messages.extend(of_nothing(self.plan, lambda node: self._is_of_nothing(node, values), self._steps, self._sizes))
+        for node in totals(self.plan):
+            if self._is_of_nothing(node, values):
+                why = self._searched(node.inputs()[0], self._explaining, changes=False, empty=True)
+                reason = "" if why is None else f"{why.step} gave nothing, {why.operator}" if why.step else "; ".join(why.lines())
+                messages.append(f"what is {node.facets.total} is empty: {reason}")
         return messages
 
     def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:
@@ -915,23 +889,29 @@ class Answer(Tabular):
     #: The explanation of the empty answer, once complete; shared by the warning and `why_not`.
     _explained: WhyNot | None = None
 
-    def _why_empty(self, seconds: float | None = None) -> WhyNot:
-        if self._explained is None:
-            explanation = self._search_why(seconds)
-            if not explanation.complete:
-                return explanation
-            self._explained = explanation
-        return self._explained
+    def _why_empty(self, seconds: float | None) -> WhyNot:
+        if self._explained is not None:
+            return self._explained
+        from condgraph.engine.why_not import WhyNot, operator_of
 
-    def _search_why(self, seconds: float | None) -> WhyNot:
-        from condgraph.engine.why_not import WhyNot, operator_of, why_empty
-
-        explanation = why_empty(self.plan, self._steps, self._lookup(), seconds, empty=self._is_known_empty())
+        explanation = self._searched(self.plan, seconds, changes=True, empty=self._is_known_empty())
         if explanation is None and self.values:
-            return WhyNot("", "", f"the answer is not empty: it has {numbered(len(self.values), 'value', 'values')}")
-        # For example, values that cannot be read as numbers.
-        step = self._steps[-1][0] if self._steps else type(self.plan).__name__
-        return explanation or WhyNot(step, operator_of(self.plan, self.plan, step), "it gave no value", node=self.plan)
+            explanation = WhyNot("", "", f"the answer is not empty: it has {numbered(len(self.values), 'value', 'values')}")
+        elif explanation is None:
+            # For example, values that cannot be read as numbers.
+            step = self._steps[-1][0] if self._steps else type(self.plan).__name__
+            explanation = WhyNot(step, operator_of(self.plan, self.plan, step), "it gave no value", node=self.plan)
+        if explanation.complete:
+            self._explained = explanation
+        return explanation
+
+    #: Seconds for explaining an empty answer in its warnings; None for those that its timeout leaves.
+    _explaining: float | None = None
+
+    def _searched(self, plan: Node, seconds: float | None, *, changes: bool, empty: bool) -> WhyNot | None:
+        from condgraph.engine.why_not import why_empty
+
+        return why_empty(plan, self._steps, self._lookup(), seconds, changes=changes, empty=empty)
 
     def _is_known_empty(self) -> bool:
         """Return whether the answer itself tells that its input is empty."""

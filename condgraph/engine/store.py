@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Union
 
@@ -38,7 +39,8 @@ class Request:
     """A program to answer: its language, the options of that language, and the limit on the number of values (None:
     all).
 
-    A store may lower it more than once, since some names may become known only while the query runs.
+    A store may lower it more than once, since some names may become known only while the query runs. `begun` is when
+    it was made (`time.monotonic`).
     """
 
     program: Any
@@ -47,6 +49,7 @@ class Request:
     limit: int | None
     #: Lowers a program against a schema (`languages.registry.lower`).
     lower: Callable[[KnownSchema, Any, str, dict[str, Any]], Lowered]
+    begun: float = field(default_factory=monotonic)
 
     def lowered(self, schema: KnownSchema) -> Lowered:
         """Lower the program against a schema."""

@@ -5,7 +5,8 @@ first use and computed in process.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.engine.algebra import ById, ByName, Entities, Facts, Names, Objects, Scan, around
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from condgraph.engine.store import KnownSchema, QueryStore, Request
     from condgraph.engine.why_not import Lookup, Program, WhyNot
 
-#: Seconds for explaining an empty answer; at most a quarter of the answer's own timeout.
-MAX_EXPLAINING: Final = 30.0
+#: Seconds for the explanations among the warnings of an answer: twice what the answer took, within these limits, and at
+#: most a quarter of its timeout.
+EXPLAINING: Final = (3.0, 30.0)
 #: The most names fetched along with a count, and the most statements fetched around entities.
 _MAX_NAMED: Final = 100
 _MAX_FETCHED: Final = 1_000
@@ -39,32 +41,46 @@ _MAX_SIMILAR: Final = 3
 class ExplainedAnswer(Answer):
     """An answer whose explanations query a store."""
 
-    _store: QueryStore
-
-    def _emptied(self, values: list[Any]) -> list[str]:
-        try:
-            with within(self._explaining):
-                return super()._emptied(values)
-        except DeadlineError:
-            check()
-            return [f"the step that left no values was not found within {self._explaining:.3g} s"]
-
-    def _sizes(self) -> Iterable[int]:
-        return [step.size for step in self.trace]
+    def __init__(self, store: QueryStore, request: Request, lowered: Lowered, run: Any = None) -> None:
+        super().__init__(
+            run, lowered.plan, program=request.program, language=request.language, steps=lowered.steps,
+            warnings=lowered.warnings, limit=request.limit,
+        )  # fmt: skip
+        self._store, self._notes = store, lowered.notes
+        #: How long the answer took.
+        self._seconds = monotonic() - request.begun
 
     def _contradicted(self) -> list[str]:
-        return contradicted(self, self._store, self._timeout)
+        """Report what contradicts the supporting statements, for declared predicates: one query for their subjects,
+        besides the one for the evidence.
+        """
+        if not self._store.declared:
+            return []
+        seconds = self._part_of_timeout(EXPLAINING[1])
+        try:
+            with within(seconds):
+                return _contradictions(self, self._store, self._store.declared)
+        except DeadlineError:
+            check()
+            return [f"the search for contradicting statements did not end within {seconds:.3g} s"]
 
     @property
-    def _explaining(self) -> float:
-        return _explaining(self._timeout)
+    def _explaining(self) -> float:  # type: ignore[override]
+        least, most = EXPLAINING
+        return self._part_of_timeout(min(max(least, 2 * self._seconds), most))
+
+    def _part_of_timeout(self, seconds: float) -> float:
+        return seconds if self._timeout is None else min(seconds, self._timeout / 4)
 
     def why_not(self, expected: Any = None, *, timeout: float | None = None) -> WhyNot:
         """Explain a missing value as answers in process do, from one state of the graph."""
         return self._store.steady(lambda: super(ExplainedAnswer, self).why_not(expected, timeout=timeout))
 
-    def _search_why(self, seconds: float | None) -> WhyNot:
-        return self._store.steady(lambda: super(ExplainedAnswer, self)._search_why(seconds))
+    def _searched(self, plan: Node, seconds: float | None, *, changes: bool, empty: bool) -> WhyNot | None:
+        def search() -> WhyNot | None:
+            return super(ExplainedAnswer, self)._searched(plan, seconds, changes=changes, empty=empty)
+
+        return self._store.steady(search)
 
     def _lookup(self) -> Lookup:
         return _StoreLookup(self._store)
@@ -75,14 +91,6 @@ class StoredAnswer(ExplainedAnswer):
 
     Its supporting statements are one further query, for evidence, checks, and steps that only the client can compute.
     """
-
-    def __init__(self, store: QueryStore, request: Request, lowered: Lowered) -> None:
-        nothing: Any = None
-        super().__init__(
-            nothing, lowered.plan, program=request.program, language=request.language, steps=lowered.steps,
-            warnings=lowered.warnings, limit=request.limit,
-        )  # fmt: skip
-        self._store, self._notes = store, lowered.notes
 
     def _query(self, language: str) -> None:
         """Return None: a store has only the query that it ran."""
@@ -127,25 +135,6 @@ class StoredAnswer(ExplainedAnswer):
         """Count the statements, or entities, that each operator yields on the store."""
         with within(timeout):
             return self._store.counted(nodes, known_ids(self._witness))
-
-
-def _explaining(timeout: float | None) -> float:
-    return MAX_EXPLAINING if timeout is None else min(MAX_EXPLAINING, timeout / 4)
-
-
-def contradicted(answer: Answer, store: QueryStore, timeout: float | None) -> list[str]:
-    """Report what contradicts the supporting statements of a stored answer, for declared predicates: one query for
-    their subjects, besides the one for the evidence.
-    """
-    if not store.declared:
-        return []
-    seconds = _explaining(timeout)
-    try:
-        with within(seconds):
-            return _contradictions(answer, store, store.declared)
-    except DeadlineError:
-        check()
-        return [f"the search for contradicting statements did not end within {seconds:.3g} s"]
 
 
 def _contradictions(answer: Answer, store: QueryStore, declared: Sequence[str]) -> list[str]:

@@ -199,8 +199,8 @@ def why_empty(
 ) -> WhyNot | None:
     """Explain why a plan yields nothing, or counts or sums nothing; None if it yields something.
 
-    `seconds` limits the time; at the deadline, what is known is returned. Without `changes` none are tried. `empty`
-    says that the plan is known to yield nothing.
+    `seconds` limits the time; at the deadline, what is known is returned. Without `changes` only the operator is
+    sought, not the reason. `empty` says that the plan is known to yield nothing.
     """
     search = _Search(plan, steps, lookup, changes, empty)
     try:
@@ -232,9 +232,9 @@ class _Search:
         if not program.is_empty(program.root):
             return
         self.failing = program.failing()
-        self.reason = _reason(self.failing, program)
         if not self.try_changes:
             return
+        self.reason = _reason(self.failing, program)
         for phase in _phases(self.failing, program):
             tried: list[Candidate] = []
             for candidate in phase:

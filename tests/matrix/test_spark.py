@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 import condgraph
 from condgraph import Graph
 from condgraph.cli.app import app
-from condgraph.engine import stored_answer
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import (
     CancelledError,
@@ -64,10 +63,7 @@ def spark_server() -> Iterator[Any]:
     for name, value in (others | {"shuffle.partitions": 2}).items():
         builder = builder.config(f"spark.sql.{name}", value)
     session = builder.getOrCreate()
-    with pytest.MonkeyPatch.context() as patch:
-        # A loaded machine takes longer to find out what emptied an answer.
-        patch.setattr(stored_answer, "MAX_EXPLAINING", 600.0)
-        yield session
+    yield session
     session.stop()
 
 

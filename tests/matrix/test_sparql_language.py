@@ -28,9 +28,7 @@ def without_reasons(found: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(kept)
 
 
-def test_stores_answer_as_in_process(there: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A busy machine would explain less.
-    monkeypatch.setattr("condgraph.engine.stored_answer.MAX_EXPLAINING", 300.0)
+def test_stores_answer_as_in_process(there: Any) -> None:
     here = films()
     there.push(here)
     maker = Maker.of_rdf(here.rdf(), random.Random(11))

@@ -172,7 +172,7 @@ def test_an_empty_answer_explains_itself_within_a_part_of_its_time(late: NativeG
     program = "Find(late) Relate(KNOWS, forward) QueryName()"
     (warning,) = late.kopl(program).warnings
     assert warning.startswith("the answer is empty: Relate gave nothing, Scan('KNOWS', forward, relations)")
-    monkeypatch.setattr("condgraph.engine.stored_answer.MAX_EXPLAINING", 0.01)
+    monkeypatch.setattr("condgraph.engine.stored_answer.EXPLAINING", (0.01, 0.01))
     plain = Connection.rows
 
     def slow(self: Connection, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
@@ -181,4 +181,6 @@ def test_an_empty_answer_explains_itself_within_a_part_of_its_time(late: NativeG
         )
 
     monkeypatch.setattr(Connection, "rows", slow)
-    assert late.kopl(program).warnings == ["the step that left no values was not found within 0.01 s"]
+    assert late.kopl(program).warnings == [
+        "the answer is empty: the step that left nothing is unknown; the time for explaining was over after 0 changes"
+    ]

@@ -310,10 +310,8 @@ def test_cypher_by_hand(pair: Pair) -> None:
     assert not wrong
 
 
-def test_what_an_answer_rests_on(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_an_answer_rests_on(pair: Pair) -> None:
     """Evidence, trace, warnings and the check of a program are those in process."""
-    # A busy machine would explain less.
-    monkeypatch.setattr("condgraph.engine.stored_answer.MAX_EXPLAINING", 300.0)
     words = words_of(pair.here)
     for seed in range(by_lane(1, 3, 60)):
         program = as_text(kopl_program(Pick(seed), words=words, most=2, wrong=False))

@@ -179,12 +179,8 @@ class EndpointAnswer(ExplainedAnswer):
     """
 
     def __init__(self, store: NativeRdfStore, request: Request, lowered: Lowered, run: Run, text: str, *, whole: bool) -> None:
-        super().__init__(
-            run, lowered.plan, program=request.program, language=request.language, steps=lowered.steps, warnings=lowered.warnings,
-            limit=request.limit,
-        )  # fmt: skip
-        self._store, self._endpoint, self.sparql = cast("QueryStore", store), store, text
-        self._is_whole, self._notes = whole, lowered.notes
+        super().__init__(cast("QueryStore", store), request, lowered, run)
+        self._endpoint, self.sparql, self._is_whole = store, text, whole
 
     @kept
     def _whole(self) -> Run:
