@@ -27,6 +27,7 @@ from condgraph.engine.facts import Source
 from condgraph.engine.snapshot.build import Builder, rows_of_several
 from condgraph.engine.snapshot.directory import (
     append_record,
+    first_settings,
     graph_directory,
     graph_names,
     is_current,
@@ -314,6 +315,8 @@ class LocalStorage(Storage):
         assert self.directory is not None
         for attempt in range(2):
             base = Snapshot.open(self.directory)
+            if base is None:
+                self._settings = {**first_settings(self.directory), **self._settings}
             begin, merged = (0, 0) if base is None else base.about.get("edits", (0, 0))
             try:
                 tail = read_log(self.directory, begin)
@@ -361,11 +364,14 @@ class LocalStorage(Storage):
         return self._settings if self._base is None else self._base.about.get("settings", {})
 
     def configure(self, wait: float = 0.0, **changes: Any) -> None:
-        """Change settings, which are stored with the graph; before the first load, they are stored by that load."""
+        """Change settings, which are stored with the graph, also before the first load."""
         self.check_writable()
         with self._lock:
             if self.snapshot is None:
                 self._settings = {**self._settings, **changes}
+                if self.directory is not None:
+                    with self._writing(wait):
+                        write_settings(self.directory, self._settings)
                 return
             with self._writing(wait):
                 settings = {name: value for name, value in {**self.settings, **changes}.items() if value}

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -278,6 +278,11 @@ def is_neo4j(store: str) -> bool:
     return bool(mark) and scheme.lower() in NEO4J_SCHEMES
 
 
+def is_spark(store: str) -> bool:
+    """Return whether a store is the address of Spark."""
+    return store.lower().startswith("spark://")
+
+
 @dataclass(frozen=True, slots=True)
 class LoginOptions:
     """The graph in the store, its folder, and the login."""
@@ -308,7 +313,10 @@ def opened(
         if also:
             from condgraph.remote_several import several
 
-            return several([(store, login), *((one, LoginOptions()) for one in also)], lambda place: opened(*place))
+            # A folder is for Spark, wherever it is among the stores.
+            first = replace(login, folder=None) if not is_spark(store) and any(map(is_spark, also)) else login
+            others = [(one, LoginOptions(folder=login.folder if is_spark(one) else None)) for one in also]
+            return several([(store, first), *others], lambda place: opened(*place))
         return condgraph.open(store, graph=login.graph, read_only=read_only, **how_to_open(store, login, read_only, labels))
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from condgraph.engine.errors import OptionError, nearest, shortened
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
-from condgraph.engine.reading.times import digits_time
+from condgraph.engine.reading.times import digits_time, epoch
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, collapse, text_of
 
 TIMES_HINT: Final = (
@@ -70,6 +70,10 @@ class RowTimes:
     def columns(self) -> list[str]:
         """Return the named columns."""
         return [name for name in (self.start, self.end, self.point) if name]
+
+    def epochs(self, cells: Mapping[str, Value]) -> list[str]:
+        """Return the columns whose cells are read as seconds or milliseconds since 1970."""
+        return [name for name in self.columns() if isinstance(cell := cells.get(name), Quantity) and epoch(text_of(cell))]
 
     def qualifiers(self, cells: Mapping[str, Value], what: str = "the row") -> Qualifiers:
         """Return the validity in the cells of a row as qualifiers; raise ValueError for cells that are not times, or

@@ -14,6 +14,7 @@ are ignored.
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import lzma
@@ -25,8 +26,10 @@ import subprocess
 import sys
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from itertools import count, groupby, pairwise
@@ -51,6 +54,8 @@ Range: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 #: The most rows of a header.
 _HEADERS: Final = 5
 _ROWS: Final = 5_000
+#: The most rows or columns that a warning names.
+_LISTED: Final = 10
 #: The most cells that merged ranges may cover.
 _MAX_MERGED: Final = 2_000_000
 
@@ -170,6 +175,21 @@ _OPTIONS: Final[Mapping[str, str]] = {
 _EMPTY: Final = re.compile(rb"</f>(?:<v ?/>|<v></v>)?</c>|<f(?: [^<>]*)?/>(?:<v ?/>|<v></v>)?</c>")
 _ERROR: Final = re.compile(rb'<c (?=[^<>]{0,200}t="e")')
 _SHEET: Final = re.compile(r"xl/worksheets/[^/]+\.xml").fullmatch
+#: In .xlsx: the names of sheets and their files; formats of numbers and of cells; hidden rows and columns.
+_NAMED: Final = re.compile(rb"""<(?:\w+:)?sheet (?=[^<>]*?\bname="([^"<>]*)")(?=[^<>]*?\b\w+:id="([^"<>]*)")""")
+_FILES: Final = re.compile(rb"""<Relationship (?=[^<>]*?\bTarget="(?:/?xl/)?([^"<>]*)")(?=[^<>]*?\bId="([^"<>]*)")""")
+_NUMBERS: Final = re.compile(rb"""<numFmt (?=[^<>]*?\bnumFmtId="(\d{1,9})")(?=[^<>]*?\bformatCode="([^"<>]*)")""")
+_LITERAL: Final = re.compile(rb"\\.|&quot;[^&]*&quot;|_.")
+_CELL_FORMAT: Final = re.compile(rb"""<xf (?=[^<>]*?\bnumFmtId="(\d{1,9})")""")
+_NUMBER_CELL: Final = re.compile(rb'<c r="([A-Z]{1,3})\d{1,7}"(?=[^<>]*? s="(\d{1,9})")(?![^<>]*? t="[^n])[^<>]*(?<!/)>')
+_HIDDEN_ROW: Final = re.compile(rb'<row (?=[^<>]*?\bhidden="(?:1|true)")[^<>]*?\br="(\d{1,7})"')
+_HIDDEN_COLUMN: Final = re.compile(
+    rb'<col (?=[^<>]*?\bhidden="(?:1|true)")(?=[^<>]*?\bmin="(\d{1,5})")(?=[^<>]*?\bmax="(\d{1,5})")'
+)
+#: In .ods: the beginning of a sheet; a percentage; a hidden row or column.
+_SHEET_BEGIN: Final = re.compile(rb'<table:table (?=[^<>]*?\btable:name="([^"<>]*)")')
+_PERCENTAGE: Final = re.compile(rb'office:value-type="percentage"')
+_COLLAPSED: Final = re.compile(rb'<table:table-(row|column) (?=[^<>]*?\btable:visibility="(?:collapse|filter)")')
 #: A declared count of at least 100,000, or one that is no plain number.
 _DECLARED: Final = re.compile(rb"""ount\s*=\s*["'][^"']*?(?:\d{6}|[^\d"'])""")
 #: First bytes of XML in UTF-16.
@@ -199,13 +219,90 @@ _BROKEN: Final = (
 )  # fmt: skip
 
 
-def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
+@dataclass(slots=True)
+class Shown:
+    """How a sheet is shown: its hidden rows and columns (numbers from 1), and columns with percentages and their cells.
+
+    A sheet of OpenDocument has counts alone, with 0 as the number.
+    """
+
+    rows: list[int] = field(default_factory=list)
+    columns: list[range] = field(default_factory=list)
+    percent: Counter[str] = field(default_factory=Counter)
+
+    def warn(self, name: str, height: int, width: int, reading: Reading) -> None:
+        """Report what differs from what is loaded, of a sheet with so many rows and columns."""
+        rows = [str(at) for at in self.rows if at <= height]
+        columns = [_letters(at) for span in self.columns for at in range(span.start, min(span.stop, width + 1))]
+        hidden = [text for text in (_some("row", rows), _some("column", columns)) if text]
+        if hidden:
+            reading.warn(f"the sheet {name!r} has hidden {' and '.join(hidden)}, which are loaded like the others")
+        if self.percent:
+            where = f" in {_some('column', sorted(self.percent))}" if any(self.percent) else ""
+            reading.warn(f"percentages{where} of the sheet {name!r} are loaded as the workbook stores them, 25 % as 0.25")
+
+
+def _some(noun: str, names: Sequence[str]) -> str:
+    """Return a few names after their noun, or the number of them if they are unknown; "" for none."""
+    if not names or names[0] in ("", "0"):
+        return numbered(len(names), noun, noun + "s") if names else ""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{noun}{'s' * (len(names) > 1)} {', '.join(names[:_LISTED])}{more}"
+
+
+def _letters(column: int) -> str:
+    """Return the letters of a column, which is a number from 1.
+
+    >>> [_letters(at) for at in (1, 26, 27, 702, 703)]
+    ['A', 'Z', 'AA', 'ZZ', 'AAA']
+    """
+    letters = ""
+    while column:
+        column, at = divmod(column - 1, 26)
+        letters = chr(65 + at) + letters
+    return letters
+
+
+def _percent_formats(styles: bytes) -> frozenset[bytes]:
+    """Return the numbers of the cell formats that show percentages."""
+    shown = {b"9", b"10"} | {number for number, code in _NUMBERS.findall(styles) if b"%" in _LITERAL.sub(b"", code)}
+    formats = styles.partition(b"<cellXfs")[2].partition(b"</cellXfs>")[0]
+    return frozenset(b"%d" % at for at, number in enumerate(_CELL_FORMAT.findall(formats)) if number in shown)
+
+
+def _shown(sheet: bytes, percent: frozenset[bytes]) -> Shown:
+    """Return how a sheet of .xlsx is shown."""
+    result = Shown()
+    if b"hidden=" in sheet:
+        result.rows = [*map(int, _HIDDEN_ROW.findall(sheet))]
+        result.columns = [range(int(first), int(last) + 1) for first, last in _HIDDEN_COLUMN.findall(sheet)]
+    if percent:
+        result.percent = Counter(column.decode() for column, style in _NUMBER_CELL.findall(sheet) if style in percent)
+    return result
+
+
+def _shown_by_name(content: bytes) -> dict[str, Shown]:
+    """Return how the sheets of .ods are shown."""
+    result: dict[str, Shown] = {}
+    begins = [*_SHEET_BEGIN.finditer(content)]
+    for begin, end in zip(begins, [item.start() for item in begins[1:]] + [len(content)], strict=True):
+        hidden = Counter(_COLLAPSED.findall(content, begin.end(), end))
+        shown = Shown([0] * hidden[b"row"], [range(1)] * hidden[b"column"])
+        if percentages := len(_PERCENTAGE.findall(content, begin.end(), end)):
+            shown.percent[""] = percentages
+        result[html.unescape(begin[1].decode(errors="replace"))] = shown
+    return result
+
+
+def _looked_through(path: Path, reading: Reading) -> tuple[int, bool, dict[str, Shown]]:
     """Warn of formulas without a value and of errors, which calamine does not report.
 
-    Returns the unpacked size in bytes, and whether the workbook is small enough to be read in this process.
+    Returns the unpacked size in bytes, whether the workbook is small enough to be read in this process, and how its
+    sheets are shown.
     """
+    shown: dict[str, Shown] = {}
     if not zipfile.is_zipfile(path):
-        return path.stat().st_size, False
+        return path.stat().st_size, False, shown
     try:
         with zipfile.ZipFile(path) as packed:
             size = sum(item.file_size for item in packed.infolist())
@@ -217,6 +314,10 @@ def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
             empty = errors = 0
             names = packed.namelist()
             small = size <= _SMALL and "xl/workbook.xml" in names and not any(name.endswith(".bin") for name in names)
+            if "content.xml" in names:
+                shown = _shown_by_name(packed.read("content.xml"))
+            percent = _percent_formats(packed.read("xl/styles.xml")) if "xl/styles.xml" in names else frozenset()
+            by_file: dict[str, Shown] = {}
             for item in packed.infolist():
                 sheet = _SHEET(item.filename)
                 if not sheet and not small:
@@ -226,9 +327,15 @@ def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
                 if sheet:
                     empty += len(_EMPTY.findall(data))
                     errors += len(_ERROR.findall(data))
+                    by_file[item.filename.removeprefix("xl/")] = _shown(data, percent)
                 # A sheet may be in any member, whatever its name.
                 is_near = not _far(data) if sheet else b"heetData" not in data
                 small = small and is_near and data[:2] not in _WIDE_TEXT and _DECLARED.search(data) is None
+            if by_file and {"xl/workbook.xml", "xl/_rels/workbook.xml.rels"} <= {*names}:
+                targets = packed.read("xl/_rels/workbook.xml.rels")
+                files = {ident: target.decode(errors="replace") for target, ident in _FILES.findall(targets)}
+                for sheet_name, ident in _NAMED.findall(packed.read("xl/workbook.xml")):
+                    shown[html.unescape(sheet_name.decode(errors="replace"))] = by_file.get(files.get(ident, ""), Shown())
     except _BROKEN as error:
         raise LoadError(f"the workbook cannot be unpacked ({error})", file=str(path)) from None
     if empty:
@@ -239,7 +346,7 @@ def _looked_through(path: Path, reading: Reading) -> tuple[int, bool]:
     if errors:
         cells = numbered(errors, "cell holds an error", "cells hold an error")
         reading.warn(f"{cells}, such as #N/A or #REF!, and {'is' if errors == 1 else 'are'} missing")
-    return size, small
+    return size, small, shown
 
 
 def _far(data: bytes) -> bool:
@@ -255,7 +362,7 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
         raise MissingExtraError("python-calamine", "excel")
     with file_errors(path):
         regular(path).open("rb").close()
-    size, small = _looked_through(path, reading)
+    size, small, shown_as = _looked_through(path, reading)
     selected = option_texts(options, "sheets")
     sheets: dict[str, tuple[bool, bool]] = {}
     grids: dict[str, tuple[list[Any], list[Any]]] = {}
@@ -287,6 +394,8 @@ def tabs_of(path: Path, reading: Reading, options: Options) -> dict[str, Tab]:
             continue
         if not shown:
             reading.warn(f"the sheet {name!r} is hidden, but is loaded like the others (sheets= selects sheets)")
+        if name in shown_as:
+            shown_as[name].warn(name, len(grid), max(map(len, grid)), reading)
         for table_name, open_cells in _tables(name, grid, merged, option_bool(options, "split"), sheets, reading):
             tabs.append(Tab(table_name, str(path), "excel", reading, open_cells))
     if not tabs:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from condgraph.engine import facts as model
 from condgraph.engine.errors import OptionError, nearest, shortened
+from condgraph.engine.reading.times import EPOCHS
 from condgraph.engine.row_times import TIMES_HINT, Qualifiers, RowTimes
 from condgraph.engine.toml import read_file
 from condgraph.engine.values import UNKNOWN, Precision, Quantity, Time, Value
@@ -53,6 +54,8 @@ def with_times(items: Iterable[model.Item | Any], times: Mapping[str, RowTimes],
         ):
             # The row is a relation, and its other columns are qualifiers.
             cells_of_row = {key: value for key, value in item.item.qualifiers if not isinstance(value, model.Ref)}
+            for name in row_times.epochs(cells_of_row):
+                reading.warn(EPOCHS, field=name)
             qualifiers = _checked(row_times, cells_of_row, item.item.row, reading, entity=False)
             if qualifiers is not None:
                 yield replace(item, item=replace(item.item, qualifiers=(*item.item.qualifiers, *qualifiers)))
@@ -72,6 +75,8 @@ def with_times(items: Iterable[model.Item | Any], times: Mapping[str, RowTimes],
     for source, rows in cells.items():
         declared = _of(source, times)
         assert declared is not None
+        for name in sorted({name for row_cells in rows.values() for name in declared.epochs(row_cells)}):
+            reading.warn(EPOCHS, field=name)
         result[source] = {row: _checked(declared, row_cells, row, reading) for row, row_cells in rows.items()}
         _touching(declared, rows, reading)
     for batch in batches:
@@ -240,6 +245,8 @@ class StatementTimes:
         stated = [(key, value) for key, value in statement.qualifiers if key in columns]
         if not stated:
             return statement
+        for name in times.epochs({key: value for key, value in stated if not isinstance(value, model.Ref)}):
+            reading.warn(EPOCHS, field=name)
         try:
             added = self._added(times, stated, f"a statement of {predicate!r}")
         except ValueError as error:

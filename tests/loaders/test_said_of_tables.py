@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,18 @@ def test_numbers_that_may_be_moments(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"calls{suffix}"
     path.write_text("id,phone\n1,2125550123\n2,2125550124\n" if suffix == ".csv" else '[{"id": 1, "phone": 2125550123}]')
     assert warnings_of(path) == []
+
+
+@pytest.mark.parametrize("options", [{"times": "[start, end)"}, {"types": {"start": "time", "end": "time"}}])
+def test_typed_numbers_read_as_moments(options: dict[str, Any], tmp_path: Path) -> None:
+    pa, path = pytest.importorskip("pyarrow"), tmp_path / "q.parquet"
+    rows = {"v": [1, 2], "start": [1577836800, 1577923200], "end": [1577923200, 1578009600]}
+    pytest.importorskip("pyarrow.parquet").write_table(pa.table(rows), path)
+    for source, name in ((path, None), ([dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)], "rows")):
+        problems = condgraph.open("memory:").load(source, name=name, **options).problems
+        assert {(problem.field, problem.message) for problem in problems} == {("start", EPOCHS), ("end", EPOCHS)}
+    (said, _) = warnings_of(path)
+    assert "field 'start': numbers stay numbers and may be seconds" in said
 
 
 def test_what_is_no_total(tmp_path: Path) -> None:

@@ -227,6 +227,51 @@ def test_a_usual_workbook_is_read_here_and_apart_alike(tmp_path: Path, monkeypat
     assert used == [str(path)]
 
 
+def test_what_a_sheet_hides_or_shows_as_percentages_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "book.xlsx"
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "A & B"
+    for row in (
+        ["country", "vat", "weight", "share", "note"],
+        ["France", 0.2, 1.5, 25, "12,5"],
+        ["Italy", 0.22, 2.375, 30, "1,75"],
+    ):
+        sheet.append(row)
+    for row in (2, 3):
+        sheet.cell(row, 2).number_format = '[Red]0.0%;"off"'
+        sheet.cell(row, 4).number_format = '0"%"'
+    sheet.row_dimensions[3].hidden = sheet.row_dimensions[90].hidden = sheet.column_dimensions["C"].hidden = True
+    book.save(path)
+    graph = condgraph.open("memory:")
+    hidden = "the sheet {} has hidden {}, which are loaded like the others"
+    percent = "percentages{} of the sheet {} are loaded as the workbook stores them, 25 % as 0.25"
+    assert [item.message for item in graph.load(path).problems] == [
+        hidden.format("'A & B'", "row 3 and column C"),
+        percent.format(" in column B", "'A & B'"),
+    ]
+    # Numbers of the workbook have points, even if a column of texts has commas.
+    assert graph.kopl("FindAll() QueryAttr(weight)").texts == ["1.5", "2.375"]
+    assert graph.kopl("FindAll() QueryAttr(vat)").texts == ["0.2", "0.22"]
+    header = '<table:table-cell office:value-type="string"><text:p>a</text:p></table:table-cell>'
+    cell = '<table:table-cell office:value-type="percentage" office:value="0.2"><text:p>20%</text:p></table:table-cell>'
+    rows = "<table:table-row{}>" + cell + "</table:table-row>"
+    with zipfile.ZipFile(tmp_path / "book.ods", "w") as packed_book:
+        packed_book.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        packed_book.writestr("META-INF/manifest.xml", '<manifest:manifest xmlns:manifest="urn:oasis"/>')
+        packed_book.writestr(
+            "content.xml",
+            '<?xml version="1.0"?><office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+            'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+            'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"><office:body><office:spreadsheet>'
+            f'<table:table table:name="t"><table:table-row>{header}</table:table-row>{rows.format("")}'
+            + rows.format(' table:visibility="filter"')
+            + "</table:table></office:spreadsheet></office:body></office:document-content>",
+        )
+    messages = [item.message for item in condgraph.open("memory:").load(tmp_path / "book.ods").problems]
+    assert messages == [hidden.format("'t'", "1 row"), percent.format("", "'t'")]
+
+
 def test_a_deadline_ends_the_reader(tmp_path: Path) -> None:
     path = packed(tmp_path / "book.xlsx", _ROWS.format('<row r="1048576"><c r="Z1048576"><v>1</v></c></row>'))
     with pytest.raises(DeadlineError), within(0.2):

@@ -197,7 +197,7 @@ def test_only_columns_of_numbers_speak_of_decimal_commas(path: Path) -> None:
 
 @pytest.mark.parametrize("cells", [("1,234", "5,678"), ("1.500", "2.250"), ("1,234 kg", "5,678 kg")])
 @pytest.mark.parametrize("more", ["x;y", "7;12"])
-def test_numbers_that_may_be_others_in_a_file_with_semicolons_are_said(path: Path, cells: tuple[str, str], more: str) -> None:
+def test_numbers_that_may_be_others_are_said(path: Path, cells: tuple[str, str], more: str) -> None:
     one, two = more.split(";")
     text = f"price;other\n{cells[0]};{one}\n{cells[1]};{two}\n"
     _, _, reading = read(path, text)
@@ -205,10 +205,14 @@ def test_numbers_that_may_be_others_in_a_file_with_semicolons_are_said(path: Pat
     assert field == "price"
     assert "1,234 is read as 1234" in said
     assert "1,234 may be meant as 1.234" in said
-    # A column of texts or of numbers that say which, and fields that commas stand between, leave no doubt.
+    tabs = f"price\tother\n{cells[0]}\t{one}\n{cells[1]}\t{two}\n"
+    assert [problem.field for problem in read(path, tabs)[2].problems[1:]] == ["price"]
+    # A column of texts or of numbers that say which, whole numbers beside those with commas, and fields that commas
+    # stand between, leave no doubt.
     assert len(read(path, text, types={"price": "text"})[2].problems) == 1
     for plain in (f"price;other\n{cells[0]};1.5\n{cells[1]};2.25\n", f"price;other\n{cells[0]};1,234.5\n{cells[1]};3\n"):
         assert len(read(path, plain)[2].problems) == 1
+    assert len(read(path, f"price\tother\n{cells[0].replace('.', ',')}\t1\n5\t2\n7000\t3\n")[2].problems) == 1
     assert not read(path, f'price,other\n"{cells[0]}",{one}\n"{cells[1]}",{two}\n')[2].problems
 
 

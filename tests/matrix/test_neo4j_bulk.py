@@ -148,6 +148,9 @@ def test_files_that_are_cut_are_an_error(file: str, tmp_path: Path) -> None:
     everything().export(tmp_path, to="neo4j-import")
     path = tmp_path / f"{file}.csv"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(LoadError, match=rf"{file}\.csv is not as it was written"):
+        condgraph.open().load(tmp_path)
+    (tmp_path / "checksums.json").unlink()
     with pytest.raises(LoadError, match="do not fit together"):
         condgraph.open().load(tmp_path)
 

@@ -190,6 +190,10 @@ def test_an_export_is_only_read(pair: tuple[Graph, Graph], spark_server: Any, tm
         assert [spark_server.sql(text).collect()[0][0] for text in texts] == [*pair[0].kopl("FindAll() Count()").values, 1]
         command = ["query", "FindAll() Count()", "-a", "spark://local-cluster[2,1,1024]", "--folder", str(folder)]
         assert CliRunner().invoke(app, command, catch_exceptions=False).stdout.split() == ["1"]
+        with condgraph.open(tmp_path / "more") as more:
+            more.add([Statement("b", "q", "c")])
+        command[2:4] = ["-d", str(tmp_path / "more"), "--also", command[3]]
+        assert CliRunner().invoke(app, command, catch_exceptions=False).stdout.split() == ["2"]
         here.add([Statement("c", "p", "b")])
         here.export(folder, to="parquet")
         there.refresh()

@@ -249,3 +249,13 @@ def test_random_histories_by_two_writers(seed: int, tmp_path: Path) -> None:
         statements = items(writers[1].as_of(at).current)
         found = [one.item for one in statements if isinstance(one, Sourced) and isinstance(one.item, Statement)]
         assert {(one.subject, one.predicate, one.object) for one in found} == facts
+
+
+def test_a_rule_before_the_first_load_is_stored(tmp_path: Path) -> None:
+    """By another object than the one that loads."""
+    place = tmp_path / "store"
+    condgraph.open(place).keep_versions(3)
+    assert condgraph.open(place).versions() == []
+    for size in (1, 2):
+        condgraph.open(place).add([Statement("town", "size", Quantity(size))], source="census", replace=size > 1)
+    assert [one.id for one in condgraph.open(place).versions()] == ["g000001", "g000002"]

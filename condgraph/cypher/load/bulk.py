@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -162,6 +163,20 @@ set -e
 """
 
 
+#: The file with the checksums of the others.
+_CHECKSUMS: Final = "checksums.json"
+
+
+def _checksum(path: Path) -> str:
+    """Return the CRC-32 of a file."""
+    result = 0
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            check()
+            result = zlib.crc32(data, result)
+    return f"{result:08x}"
+
+
 class ImportFiles:
     """The files of one import in a folder; `parts` are the arguments that name them."""
 
@@ -190,6 +205,8 @@ class ImportFiles:
         """Write the command, and its arguments to a file of their own; `longest` is the size of the longest text in bytes."""
         (self.folder / ARGUMENTS).write_text("\n".join(self.arguments(longest)) + "\n", encoding="utf-8")
         (self.folder / "import.sh").write_text(f"#!/bin/sh\n{_ABOUT}{self.command(longest)}\n", encoding="utf-8")
+        names = [ARGUMENTS, *(path.removeprefix("./") for part in self.parts for path in part.rpartition("=")[2].split(","))]
+        (self.folder / _CHECKSUMS).write_text(json.dumps({name: _checksum(self.folder / name) for name in names}), encoding="utf-8")
 
     def arguments(self, longest: int) -> list[str]:
         """Return the arguments of `neo4j-admin` for the import; paths are relative to the folder."""
@@ -485,6 +502,13 @@ class _Exported:
 
     def __init__(self, folder: Path, reading: Reading) -> None:
         self._folder, self._reading = folder, reading
+        if (folder / _CHECKSUMS).exists():
+            checksums = dict(json.loads((folder / _CHECKSUMS).read_text(encoding="utf-8")))
+            if changed := [name for name, checksum in checksums.items() if _checksum(folder / Path(name).name) != checksum]:
+                raise LoadError(
+                    f"{changed[0]} is not as it was written", file=str(folder),
+                    hint=f"export the graph again; without {_CHECKSUMS}, the files are read as they are",
+                )  # fmt: skip
         arguments = (folder / ARGUMENTS).read_text(encoding="utf-8").splitlines()
         self._names = {argument.rpartition("/")[2][: -len(".csv")] for argument in arguments if argument.endswith(".csv")}
         self._counts: dict[str, int] = {}

@@ -100,18 +100,21 @@ _DAY_CLOCK: Final = re.compile(
 EPOCHS: Final = "numbers of 9 or 10 digits are read as seconds, and of 12 or 13 as milliseconds, since 1970"
 
 
+def epoch(text: str) -> bool:
+    """Return whether `digits_time` reads a text as seconds or milliseconds since 1970."""
+    return len(text) in (9, 10, 12, 13) and text.isascii() and text.isdecimal()
+
+
 def digits_time(text: str) -> Time | None:
     """Read digits: 20240131, 20240131235959, or seconds or milliseconds since 1970 (from 1973 on); None for others.
 
     >>> str(digits_time("1577836800")), str(digits_time("1577836800999")), str(digits_time("20200101")), digits_time("2020")
     ('2020-01-01T00:00:00', '2020-01-01T00:00:00', '2020-01-01', None)
     """
-    if not (text.isascii() and text.isdecimal()):
-        return None
-    if len(text) in (9, 10, 12, 13):
+    if epoch(text):
         start = int(text) // (1000 if len(text) > 10 else 1)
         return Time(start, start + 1, Precision.SECOND)
-    if len(text) not in (8, 14):
+    if len(text) not in (8, 14) or not (text.isascii() and text.isdecimal()):
         return None
     clock = f"T{text[8:10]}:{text[10:12]}:{text[12:]}" if len(text) == 14 else ""
     try:

@@ -207,8 +207,14 @@ def write_generation(directory: Path, arrays: Mapping[str, NDArray[Any]], about:
     _clean(directory, manifest)
 
 
+def first_settings(directory: Path) -> dict[str, Any]:
+    """Return the settings that were written before the first load."""
+    manifest = _read_manifest(directory)
+    return {} if manifest is None or manifest["generation"] else manifest.get("settings", {})
+
+
 def write_settings(directory: Path, settings: Mapping[str, Any]) -> None:
-    """Change the settings of the current generation. The caller holds `writing(directory)`."""
+    """Change the settings of the current generation, or of the first one. The caller holds `writing(directory)`."""
     manifest = _read_manifest(directory)
     if manifest is None:
         raise errors.StoreMissingError(f"there is no graph in {directory}")

@@ -36,18 +36,21 @@ from condgraph.loaders.table.rows import CELL_OPTIONS, Table, TableOptions, colu
 from condgraph.loaders.table.text import Chunk, TextTable, warn_of_totals
 
 
+class Pointed(str):
+    """The text of a typed number with decimals. Its point is certain, whatever other cells of the table indicate."""
+
+    __slots__ = ()
+
+
 def _float(value: float) -> str:
-    return (
-        ""
-        if math.isnan(value)
-        else str(value)
-        if math.isinf(value)
-        else format_number(int(value) if value.is_integer() and abs(value) < 2**63 else value)
-    )
+    if math.isfinite(value):
+        whole = value.is_integer() and abs(value) < 2**63
+        return format_number(int(value)) if whole else Pointed(format_number(value))
+    return "" if math.isnan(value) else str(value)
 
 
 def _decimal(value: Decimal) -> str:
-    return "" if value.is_nan() else str(value) if value.is_infinite() else format(value, "f")
+    return "" if value.is_nan() else str(value) if value.is_infinite() else Pointed(format(value, "f"))
 
 
 def _moment(value: datetime.datetime) -> str:
@@ -261,6 +264,8 @@ class Tab:
             for at, column in enumerate(chunk.columns):
                 mark = self.separators.get(at)
                 self.profiles[at].add(column if mark is None else [part for cell in column for part in cell.split(mark)])
+                if not isinstance(self.cells, TextTable) and Pointed in map(type, column):
+                    self.profiles[at].pointed = True
             for key in keys:
                 self.columns.add(key, self.keys(key, chunk))
             self.columns.rows += len(chunk.numbers)
@@ -274,7 +279,7 @@ class Tab:
             self.columns.of(key).end()
         if last is not None:
             warn_of_totals(self.names, last, self.reading)
-        delimiter = self.cells.layout.delimiter if isinstance(self.cells, TextTable) else ","
+        delimiter = self.cells.layout.delimiter if isinstance(self.cells, TextTable) else ""
         self.table.look_for_commas(dict(enumerate(self.profiles)), delimiter)
         self._kept = kept_chunks
         return 0 if kept_chunks is None else cells

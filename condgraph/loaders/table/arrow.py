@@ -23,7 +23,7 @@ import numpy as np
 from condgraph.engine.errors import FormatError, LoadError, pyarrow_or_error
 from condgraph.engine.facts import Batch, Column, Item, Numbers, Texts, Times
 from condgraph.engine.reading.shapes import BASIC, INT, YEAR
-from condgraph.engine.reading.times import FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY, basic_day, digits_time
+from condgraph.engine.reading.times import EPOCHS, FIRST_YEAR, LAST_YEAR, SECOND, SECOND_OF_DAY, basic_day, digits_time, epoch
 from condgraph.engine.values import DAY_SECONDS, Precision, Quantity, Time, Value, parse_number, text_of
 from condgraph.loaders.base import NO_FILE, Format, Options, Reading
 from condgraph.loaders.files import MAX_GROWTH, file_errors, path_of, regular
@@ -216,6 +216,9 @@ class Leaf:
             self.midnight = self.midnight and self.kind.tz is None and not (_int64(values) % day).any()
         else:
             numbers = values.to_numpy(zero_copy_only=False)
+            if pa.types.is_integer(self.kind):
+                self.profile.figures.add(str(numbers.min()))
+                self.profile.figures.add(str(numbers.max()))
             numbers = numbers[~np.isnan(numbers)].astype(np.float64) if pa.types.is_floating(self.kind) else numbers
             years = (numbers >= FIRST_YEAR) & (numbers <= LAST_YEAR) & (numbers == np.floor(numbers))
             days = np.zeros(len(numbers), bool)
@@ -361,6 +364,8 @@ class Leaf:
                 ]
                 if left := sum(isinstance(item, Quantity) for item in times):
                     self.table.reading.warn(f"{left} cells cannot be read as a time and stay numbers", field=self.name)
+                if self.declared == "time" and any(map(epoch, map(str, numbers.tolist()))):
+                    self.table.reading.warn(EPOCHS, field=self.name)
                 yield column_of(times), positions
                 return
             yield year_times(numbers.astype(np.int64)), positions

@@ -24,7 +24,7 @@ and the `ColumnType` reads the cells. The rules:
 - **1.234 and 1,234**: a comma separates thousands unless more cells must be decimals with a comma than
   with a point, and some of them for certain (1.234,56, or a unit after 12,5) or two of them. Otherwise
   a column with decimal commas decides for ambiguous ones. 2.000 € is two thousand next to 500 €, and
-  2.000 under "population", with a warning. `decimal` decides.
+  2.000 under "population", with a warning. `decimal` decides. If no cell of the table does, a warning says so.
 - **101,102** is a list of numbers if there are also numbers of three digits and all groups have three,
   or if other cells must be lists (1,2,3), or if longer ones all ascend; otherwise it is one number, with
   a warning if all are like this.
@@ -263,6 +263,8 @@ _PERIODS: Final = "durations such as PT1H30M and P1Y2M are read in seconds and i
 _CLOCKS: Final = (
     "11:00 is read as 11 minutes next to cells with seconds such as 11:00:00; a header such as 'start' or 'clock' makes hours of it"
 )
+#: Not reported for columns that `times=` reads as moments.
+MAYBE_EPOCHS: Final = "numbers stay numbers and may be seconds or milliseconds since 1970; types= with time reads them"
 _DECIMAL: Final = "; decimal= with a comma or a point decides"
 #: The shapes in a column, each with the numbers of cells and of distinct texts.
 Shapes: TypeAlias = Mapping[Shape, Sequence[int]]
@@ -373,11 +375,15 @@ def has_points(shapes: Shapes) -> bool:
 
 
 def either_way(shapes: Shapes) -> bool:
-    """Whether cells are valid with decimal points and with commas, and no cell decides."""
+    """Whether cells are valid with decimal points and with commas, and no cell decides.
+
+    Whole numbers next to 1,234 decide: if all had three decimals, they would have a comma as well.
+    """
     evidence = _Evidence(shapes)
     english, european = evidence.decimals()
     both = evidence.count(lambda shape: "eu" in _tags(shape) and _tags(shape) & {"en", "comma"} != set())
-    return both[0] > 0 == english[0] == european[0]
+    thousands = evidence.whole()[0] and not evidence.count(lambda shape: {"eu", "en"} <= _tags(shape))[0]
+    return both[0] > 0 == english[0] == european[0] and not thousands
 
 
 def decide(shapes: Shapes, figures: Figures, hints: Hints, declared: Declared, missing: frozenset[str]) -> ColumnType:
@@ -749,7 +755,7 @@ class _Evidence:
             if declared == "time":
                 remarks.append(EPOCHS)
             elif plain_kind == "int" and declared == "auto" and (DAY_WORDS.search(self.header) or self.words & _MOMENT_WORDS):
-                remarks.append("numbers stay numbers and may be seconds or milliseconds since 1970; types= with time reads them")
+                remarks.append(MAYBE_EPOCHS)
         if "paren" in chosen.tags and self.has("paren")[0] and chosen.kind == "number" and not self.of_money():
             remarks.append("(100) is read as -100; types= with text keeps the cells")
         if self.has("minus", but="time")[0] and chosen.kind == "number" and declared == "auto" and not self.of_money():
@@ -780,12 +786,14 @@ class Profile:
     """Counts of the shapes of a column's cells, and of their distinct texts.
 
     `missing` are the markers of missing cells, with white space collapsed and case folded. A text counts
-    as distinct once for every call of `add`, so that a profile stays small whatever the column contains.
+    as distinct once for every call of `add`, so that a profile stays small whatever the column contains. A
+    `pointed` column has typed numbers, whose decimal mark is a point.
     """
 
     missing: frozenset[str] = MISSING
     shapes: dict[Shape, list[int]] = field(default_factory=dict)
     figures: Figures = field(default_factory=Figures)
+    pointed: bool = False
 
     def add(self, cells: Collection[str]) -> None:
         """Count cells, as in the source."""
@@ -911,23 +919,23 @@ class Profile:
         `declared`, `day_first`, `decimal` and `seasons` overrule the cells; `commas`: another column has
         decimal commas.
         """
-        hints = Hints(header, day_first, commas, decimal, seasons)
+        hints = Hints(header, day_first, commas, "." if self.pointed else decimal, seasons)
         return decide(self.shapes, self.figures, hints, declared, self.missing)
 
     @property
     def has_commas(self) -> bool:
         """Whether cells have decimal commas, and not points."""
-        return has_commas(self.shapes)
+        return not self.pointed and has_commas(self.shapes)
 
     @property
     def has_points(self) -> bool:
         """Whether cells have decimal points, and not commas."""
-        return has_points(self.shapes)
+        return not self.pointed and has_points(self.shapes)
 
     @property
     def either_way(self) -> bool:
         """Whether cells are numbers with either decimal mark, and none decides."""
-        return either_way(self.shapes)
+        return not self.pointed and either_way(self.shapes)
 
 
 def _different(numbers: NDArray[np.int64]) -> int:

@@ -572,7 +572,7 @@ def _options_of(tables: Mapping[str, _Rows], options: Options) -> dict[str, dict
     source's own table, which reports them.
     """
     by_table = {path: {key: options[key] for key in CELL_OPTIONS if key in options} for path in tables}
-    by_table[""].update({key: options[key] for key in ("key", "name_column") if key in options})
+    by_table[""].update({key: options[key] for key in ("key", "name_column", "times") if key in options})
     owners: dict[str, list[tuple[str, str]]] = {}
     for path, rows in tables.items():
         for column in rows.fields:

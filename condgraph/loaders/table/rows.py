@@ -22,7 +22,7 @@ from condgraph.engine.facts import Batch, Column, Entity, Ids, Numbers, Raws, Re
 from condgraph.engine.row_times import RowTimes
 from condgraph.engine.values import DAY_SECONDS, Number, Precision, Quantity, Time, Value, collapse, format_number
 from condgraph.loaders.base import Options, Reading, option_bool, option_texts
-from condgraph.loaders.table.column_types import DECLARED, FEW, MISSING, Cell, ColumnType, Declared, Profile
+from condgraph.loaders.table.column_types import DECLARED, FEW, MAYBE_EPOCHS, MISSING, Cell, ColumnType, Declared, Profile
 from condgraph.loaders.table.fields import Fields
 from condgraph.loaders.table.joins import GraphTables, JoinTarget, Keys, Targets, join_option, parts, seen_by
 
@@ -339,17 +339,18 @@ class Table:
         self._commas: str | None = None
         self._undecided = self.has_rows = False
 
-    def look_for_commas(self, profiles: Mapping[int, Profile], delimiter: str = ",") -> None:
+    def look_for_commas(self, profiles: Mapping[int, Profile], delimiter: str = "") -> None:
         """Decide whether ambiguous numbers have decimal commas, after all columns are profiled.
 
         A column of numbers that certainly has decimal commas decides for ambiguous ones, unless another has
-        points. Fields separated by semicolons imply decimal commas in any case.
+        points. Fields separated by semicolons imply decimal commas in any case, and fields separated by commas decimal
+        points. Otherwise `decide` warns if no column decides.
         """
         commas = delimiter == ";"
         if self.options.decimal is not None or not (commas or any(profile.either_way for profile in profiles.values())):
             return
         deciding = next((at for at, item in profiles.items() if item.has_commas and self._numbers(at, item, commas)), None)
-        if not commas and deciding is None:
+        if delimiter == "," and deciding is None:
             return
         points = any(profile.has_points and self._numbers(at, profile, commas) for at, profile in profiles.items())
         self._undecided = points if deciding is not None and not commas else deciding is None and not points
@@ -431,8 +432,10 @@ class Table:
             decimal=self.options.decimal,
             seasons=self.options.seasons,
         )
+        times = () if self.options.times is None else self.options.times.columns()
         for remark in result.notes():
-            self.reading.warn(remark, field=name)
+            if remark != MAYBE_EPOCHS or name not in times:
+                self.reading.warn(remark, field=name)
         if self._commas not in (None, name) and result.kind == "number" and profile.either_way:
             self.reading.warn(
                 f"1.234 and 1,234 are read with a comma before decimals, as {self._commas!r} has them; "
