@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 #: The most bytes of results for HTTP/1.0 clients, which cannot notice that results were broken off.
 MAX_BUFFERED: Final = 64 << 20
+#: The most graphs that an error lists.
+_MAX_LISTED: Final = 10
 
 
 class Results(Protocol):
@@ -220,6 +222,13 @@ class Endpoint:
             raise protocol.ProtocolError(400, "this is an update and no query; the endpoint is for reading")
         if parsed.service:
             raise protocol.ProtocolError(403, "SERVICE is refused: this endpoint asks no other one")
+        graphs = self.backend.graphs
+        unknown = [iri for iri in (*request.default_graphs, *request.named_graphs) if iri not in graphs]
+        if graphs and unknown:
+            listed = ", ".join(f"<{iri}>" for iri in graphs[:_MAX_LISTED]) + (", ..." if len(graphs) > _MAX_LISTED else "")
+            raise protocol.ProtocolError(
+                400, f"there is no graph <{unknown[0]}>; there {'is' if len(graphs) == 1 else 'are'} {listed}"
+            )
         formats = (*protocol.GRAPHS, *protocol.DATASETS) if parsed.form in ("construct", "describe") else protocol.SOLUTIONS
         chosen = protocol.wanted(request.formats, exchange.header("accept"), formats)
         query = Query(

@@ -363,8 +363,6 @@ class LiveBackend:
         end = time.monotonic() + timeout
         if query.graph is not None or query.dataset:
             raise ProtocolError(501, "whole graphs are not available live: serve a replica (without --live)")
-        if any(set(graphs or ()) - {self.base} for graphs in (query.default_graphs, query.named_graphs)):
-            raise ProtocolError(404, f"there is one graph, {self.base}")
         empty = replace(query, prefixes=self.predeclared, default_graphs=None, named_graphs=None)
         parsing = await self._pool.query_async(replace(empty, limit=1), timeout=min(timeout, _READING))
         parsing.close()

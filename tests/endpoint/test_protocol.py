@@ -161,7 +161,11 @@ def test_data_sets(endpoint: str) -> None:
     assert rows(everything, named_graph_uri=other) == 0
     assert rows(named, named_graph_uri=other) == 1
     assert rows(named, default_graph_uri=other) == 0
-    assert rows(everything, default_graph_uri="http://example.org/nothing") == 0
+    nothing = "http://example.org/nothing"
+    for unknown in ({"default_graph_uri": nothing}, {"named_graph_uri": [GRAPH, nothing]}):
+        refused = ask(endpoint, query=everything, **unknown)
+        assert (refused.status, nothing in refused.text, f"<{other}>" in refused.text) == (400, True, True)
+    assert rows(f"SELECT * FROM <{nothing}> {{ ?s ?p ?o }}") == 0
     assert rows(f"SELECT * FROM <{other}> {{ ?s ?p ?o }}") == 1
     assert rows(f"SELECT * FROM NAMED <{other}> {{ GRAPH ?g {{ ?s ?p ?o }} }}") == 1
     assert rows(f"SELECT * FROM NAMED <{other}> {{ ?s ?p ?o }}") == 0
