@@ -93,8 +93,7 @@ def conflicts(
 
 def predicates_of(graph: StoredGraph) -> frozenset[str]:
     """Return the names of all predicates of statements."""
-    store: Any = graph._store_of(None)
-    schema = store.snapshot.schema if isinstance(graph._storage, LocalStorage) else store.naming_schema
+    schema = graph._store_of(None).naming_schema
     return frozenset((*schema.relations, *schema.attributes))
 
 

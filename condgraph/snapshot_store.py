@@ -21,7 +21,7 @@ from condgraph.engine.execute.paths import Path, path_of
 from condgraph.engine.execute.run import count
 from condgraph.engine.execute.validity import cut
 from condgraph.engine.passes import names
-from condgraph.engine.schema import OpenSchema
+from condgraph.engine.schema import OpenSchema, Schema
 from condgraph.engine.store import Request
 from condgraph.languages.parameters import BoundQuery, GivenText
 from condgraph.languages.pattern.pattern import Pattern, shown
@@ -328,6 +328,13 @@ class SnapshotStore:
             run, plan, program=request.program, language=request.language, steps=lowered.steps, warnings=lowered.warnings,
             limit=request.limit,
         )  # fmt: skip
+
+    @property
+    def naming_schema(self) -> Schema:
+        """The schema, which looks up names."""
+        return self.snapshot.schema
+
+    linking_schema = naming_schema
 
     def explain(self, request: Request) -> str:
         """Return the plan of a program, or the triples of a pattern, as text."""

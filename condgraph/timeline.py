@@ -280,7 +280,7 @@ def timeline(
         raise OptionError("a timeline needs a subject, a predicate or an object", hint='graph.timeline("Germany", "head")')
     store = graph._store_of(None)
     with within(graph.timeout if timeout is None else timeout):
-        schema: Any = getattr(store, "naming_schema", None) or store.snapshot.schema  # type: ignore[attr-defined]
+        schema: Any = store.naming_schema
         all_predicates = [*schema.relations, *schema.attributes]
         if predicate is not None and predicate not in all_predicates:
             raise UnknownNameError("predicate", predicate, candidates=nearest(predicate, all_predicates))

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from condgraph.engine import algebra as alg
 from condgraph.engine.bounds import cached, check, watched
 from condgraph.engine.errors import OptionError, nearest, shortened
-from condgraph.engine.lowered import Lowered
-from condgraph.engine.store import Request, plan_texts
+from condgraph.engine.store import plan_texts
 from condgraph.engine.values import fold
 from condgraph.models.chat import estimate
 from condgraph.names.linking import ENTITY_THRESHOLD, Linker
@@ -285,25 +284,12 @@ class KnownNames:
 
 def known_of(store: Store, survey: Survey) -> KnownNames:
     """Return the names in the current state of a store, computed once for each state."""
-    schema = schema_of(store)
+    schema = store.linking_schema
     result: Any = schema.kept.get("ask")
     if result is None or result.survey is not survey:
         result = schema.kept["ask"] = KnownNames(schema, survey)
     assert isinstance(result, KnownNames)
     return result
-
-
-def schema_of(store: Store) -> KnownSchema:
-    """Return the schema against which a store lowers programs."""
-    schemas: list[KnownSchema] = []
-
-    def capture(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
-        schemas.append(schema)
-        plan = alg.Constants(("",))
-        return Lowered(plan, [("", plan)], order=[plan])
-
-    store.explain(Request("", "llm_query", {}, None, capture))
-    return schemas[-1]
 
 
 # -- mentions --------------------------------------------------------------------------------------

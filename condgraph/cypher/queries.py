@@ -235,6 +235,8 @@ class CypherStore(ABC):
             named = self.schema.kept["named"] = LinkingSchema(self.schema, self.names())
         return named
 
+    linking_schema = naming_schema
+
     # -- asking ------------------------------------------------------------------------------------
 
     def answer(self, request: Request) -> Neo4jAnswer:

@@ -89,6 +89,16 @@ class Store(Protocol):
         """
         ...
 
+    @property
+    def naming_schema(self) -> KnownSchema:
+        """The schema that can also look up names."""
+        ...
+
+    @property
+    def linking_schema(self) -> KnownSchema:
+        """The schema that can also find similar names."""
+        ...
+
 
 class QueriedGraph(Protocol):
     """The part of `condgraph.Graph` that queries its store."""

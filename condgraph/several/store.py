@@ -182,6 +182,8 @@ class SeveralStore:
         """The schema of all stores, as lowering uses it."""
         return self._state().naming
 
+    linking_schema = naming_schema
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What the stores disagree on."""

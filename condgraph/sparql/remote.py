@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from condgraph.edits import RemoteEdit
     from condgraph.engine.answer import Answer
     from condgraph.engine.changes import Change, OnWritten
-    from condgraph.engine.store import Request
+    from condgraph.engine.store import KnownSchema, Request
     from condgraph.overview.adjusted import GraphSummary
     from condgraph.patterns.matches import Matches
     from condgraph.sparql.patterns import SparqlPatterns
@@ -389,6 +389,11 @@ class SparqlStore(RdfStore):
             self._pulled.clear()
         snapshot: Snapshot = shared(self._pulled, load, self.snapshot)
         return snapshot
+
+    @property
+    def linking_schema(self) -> KnownSchema:
+        """The schema of the whole graph, pulled into process."""
+        return self.linked().schema
 
     def _pull(self, lenient: bool = False) -> Snapshot:
         triples = self.endpoint.triples(EVERYTHING, graphs=(self.base,), whole=True)

@@ -479,6 +479,8 @@ class RdfStore(ABC):
         """The schema, which looks up names."""
         return self.target.schema
 
+    linking_schema = naming_schema
+
     def _lowered(self, request: Request) -> Lowered:
         return request.lowered(self.target.schema)
 

@@ -589,6 +589,8 @@ class SqlStore:
             named = schema.kept["named"] = LinkingSchema(schema, self._names(schema))
         return named
 
+    linking_schema = naming_schema
+
     def _names(self, schema: StoredSchema) -> SqlNames:
         return SqlNames(self.engine.read, OwnPlans(self._in, schema))
 

@@ -127,8 +127,7 @@ def names_beginning(graph: Graph, text: str, most: int) -> list[str]:
 
 def schema_of(graph: Graph) -> Any:
     """Return the schema with which the graph's store resolves names. On servers, it looks names up there."""
-    store: Any = graph._store_of(None)
-    return getattr(store, "naming_schema", None) or getattr(store, "schema", None) or graph.current.schema
+    return graph._store_of(None).naming_schema
 
 
 def label_ids(graph: Graph) -> dict[str, str]:

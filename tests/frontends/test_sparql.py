@@ -58,7 +58,7 @@ def films() -> Graph:
 def asking(graph: Any) -> Any:
     """What asks a graph, as terms; its names begin with the base of its RDF."""
     store = graph._storage.store(None)
-    schema = getattr(store, "naming_schema", None) or store.snapshot.schema
+    schema = store.naming_schema
     return partial(solutions_of, store, schema, names=GraphIris("http://condgraph.example/default/"))
 
 

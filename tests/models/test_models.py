@@ -15,7 +15,6 @@ from langchain_core.runnables import RunnableLambda
 
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import BudgetError, DeadlineError, ModelError, OptionError, TranscriptError
-from condgraph.models.adapters import model_of
 from condgraph.models.chat import (
     Budget,
     ChatModel,
@@ -28,6 +27,7 @@ from condgraph.models.chat import (
     counted,
     counted_prompt,
     estimate,
+    model_of,
 )
 from condgraph.models.transcript import Recording, Replaying
 from tests.support.pace import quick_enough

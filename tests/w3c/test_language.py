@@ -192,7 +192,7 @@ def answered(graph: Graph, query: Query, monkeypatch: pytest.MonkeyPatch) -> Fou
     """What a graph answers to a query, whose predicates it need not have."""
     monkeypatch.setattr(lowering, "parse", lambda *_: query)
     store, options = graph._storage.store(None), {"base": NAMES.base, "on_unknown": "empty"}
-    schema = getattr(store, "naming_schema", None) or store.snapshot.schema
+    schema = store.naming_schema
     made: Any = lower(schema, "", "sparql", options)
     answer = store.answer(request("", "sparql", None, options))
     if made.ask:

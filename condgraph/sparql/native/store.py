@@ -268,6 +268,8 @@ class NativeRdfStore:
         """The schema, which looks up names."""
         return self.schema
 
+    linking_schema = naming_schema
+
     def refresh(self) -> None:
         """Look at the endpoint again."""
         self._mapping, self._schema = self._look(True), None
