@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.ask.programs import VIA_OF, Runner
 from condgraph.ask.prompt import Excerpt, Mention, known_of, mentions_in, predicates_around
-from condgraph.ask.records import Asked, Choice, Option, Reference, Referent, Standing
+from condgraph.ask.records import AnswerSet, Asked, Choice, Option, Reference, Referent
 from condgraph.engine.algebra import ById, ByName
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import OptionError, nearest
@@ -66,20 +66,20 @@ _BEFORE_THAT: Final = _words(
 )
 #: Words next to which "there" is not a place, and words that follow an "it" which is not a thing.
 _BE: Final = _words("is are was were be been")
-_NOTHING: Final = _words("true possible")
+_IMPERSONAL: Final = _words("true possible")
 #: Words in predicates of people.
-_OF_PEOPLE: Final = frozenset(
+_PERSONAL: Final = frozenset(
     map(
         stem,
         _words("birth born died death spouse married wife husband occupation profession gender sex mother father child sibling"),
     )
 )
 #: An entity fits what the question asks for from this share of the best fit on.
-_FITS: Final = 0.8
+_MIN_FIT: Final = 0.8
 
 
-def refer(
-    question: str, before: Sequence[Asked], found: Sequence[Mention], known: KnownNames, store: Store, choose: Mapping[str, str]
+def resolve_references(
+    question: str, before: Sequence[Asked], mentions: Sequence[Mention], known: KnownNames, store: Store, choose: Mapping[str, str]
 ) -> tuple[list[Reference], list[Choice], list[str]]:
     """Find what the words of a question refer to in earlier turns.
 
@@ -90,8 +90,8 @@ def refer(
     references: list[Reference] = []
     choices: list[Choice] = []
     lost: list[str] = []
-    words = _about(question, found)
-    for start, end, kind in _pronouns(question, found):
+    words = _other_words(question, mentions)
+    for start, end, kind in _pronouns(question, mentions):
         text = question[start:end]
         groups = list(_groups(before, kind, known))
         everything = list(dict.fromkeys(entity for _, group in groups for entity in group))
@@ -137,28 +137,30 @@ def answer_references(question: str, answers: Mapping[str, Asked], known: KnownN
     return result
 
 
-def _pronouns(question: str, found: Sequence[Mention]) -> Iterator[tuple[int, int, str]]:
+def _pronouns(question: str, mentions: Sequence[Mention]) -> Iterator[tuple[int, int, str]]:
     """Yield the words of a question that refer back, with their kinds. Words within names are left out."""
     words = list(WORD.finditer(question))
     folded = [match[0].casefold().removesuffix("'s").removesuffix("’s") for match in words]
     for index, (match, word) in enumerate(zip(words, folded, strict=True)):
         kind = _KIND_OF.get(word)
         start, end = match.start(), match.start() + len(word)
-        if kind is None or any(item.names and item.start < end and start < item.end for item in found):
+        if kind is None or any(item.names and item.start < end and start < item.end for item in mentions):
             continue
         last, following = folded[index - 1] if index else "", folded[index + 1] if index + 1 < len(folded) else ""
         if kind == "there" and (last in _BE or following in _BE):
             continue
-        if word == "it" and (following in _NOTHING or (last in ("does", "did") and following == "take")):
+        if word == "it" and (following in _IMPERSONAL or (last in ("does", "did") and following == "take")):
             continue
         if kind == "that" and last not in _BEFORE_THAT and index:
             continue
         yield start, end, kind
 
 
-def _about(question: str, found: Sequence[Mention]) -> str:
+def _other_words(question: str, mentions: Sequence[Mention]) -> str:
     """Return the words of a question outside its names and references."""
-    taken = sorted([(item.start, item.end) for item in found if item.names] + [(a, b) for a, b, _ in _pronouns(question, found)])
+    taken = sorted(
+        [(item.start, item.end) for item in mentions if item.names] + [(a, b) for a, b, _ in _pronouns(question, mentions)]
+    )
     parts, position = [], 0
     for start, end in taken:
         parts.append(question[position:start])
@@ -171,7 +173,7 @@ def _groups(before: Sequence[Asked], kind: str, known: KnownNames) -> Iterator[t
 
     Entities known to be a "she" are left out for "he", and the other way round.
     """
-    kinds = _said_kinds(before)
+    kinds = _genders(before)
     for turn in [*reversed(before)][:MAX_TURNS]:
         check()
         for origin, group in (
@@ -198,7 +200,7 @@ def answered_entities(turn: Asked, known: KnownNames) -> list[Referent]:
     return [Referent(text, "") for text in dict.fromkeys(texts) if text in named or text in rows]
 
 
-def entities_of(part: Asked, known: KnownNames) -> Standing | None:
+def answer_set(part: Asked, known: KnownNames) -> AnswerSet | None:
     """Return the entities for which a word for an answer stands in a plan, or None if it stands for values.
 
     They are identified by id if the answer has ids.
@@ -211,9 +213,9 @@ def entities_of(part: Asked, known: KnownNames) -> Standing | None:
         return None
     if {entity.name for entity in entities} >= set(texts):
         ids = dict.fromkeys(entity.id for entity in entities)
-        return Standing(ById(tuple(ids)), len(ids))
+        return AnswerSet(ById(tuple(ids)), len(ids))
     names = dict.fromkeys(texts)
-    return Standing(ByName(tuple(names)), len(names))
+    return AnswerSet(ByName(tuple(names)), len(names))
 
 
 def part_limit(limit: int | None) -> int | None:
@@ -229,7 +231,7 @@ def asked_entities(turn: Asked) -> list[Referent]:
     return list(dict.fromkeys([*referred, *(Referent(item.names[0], "") for item in named if item.names[0] not in referents)]))
 
 
-def _said_kinds(before: Sequence[Asked]) -> dict[str, str]:
+def _genders(before: Sequence[Asked]) -> dict[str, str]:
     """Return who is a "she" or a "he", by name, according to the earlier turns.
 
     This follows from words that referred to an entity, or that asked for it.
@@ -255,13 +257,13 @@ def _fitting(
     "He" and "she" need entities with the properties of people, and "it" and "there" entities without them.
     The entities must also have what the question asks for.
     """
-    fits = known.asked_for(words)
-    people = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in known.predicates.names)
+    fits = known.predicate_scores(words)
+    people = any(_PERSONAL & {stem(word) for word in words_of(name)} for name in known.predicates.names)
     worth: dict[Referent, tuple[int, float]] = {}
     for entity in dict.fromkeys(entity for _, group in groups for entity in group):
         near = predicates_around(known, store, (entity.name,))
         own_predicates = [name for way in ("forward", "value") for name in near.get(way, ())]
-        person = any(_OF_PEOPLE & {stem(word) for word in words_of(name)} for name in own_predicates)
+        person = any(_PERSONAL & {stem(word) for word in words_of(name)} for name in own_predicates)
         neighbours = {*own_predicates, *near.get("backward", ())}
         best = max((float(fits[known.places[name]]) for name in neighbours if name in known.places), default=0.0)
         fits_kind = not people or kind == "that" or person == (kind in ("she", "he"))
@@ -270,12 +272,12 @@ def _fitting(
     likeliest = max((fit for fit, _ in worth.values()), default=0)
     candidates = [entity for entity, (fit, _) in worth.items() if fit == likeliest]
     most = max((worth[entity][1] for entity in candidates), default=0.0)
-    kept = {entity for entity in candidates if worth[entity][1] >= _FITS * most}
+    kept = {entity for entity in candidates if worth[entity][1] >= _MIN_FIT * most}
     return [(origin, remaining) for origin, group in groups if (remaining := [entity for entity in group if entity in kept])]
 
 
-def _origin(groups: Sequence[tuple[str, list[Referent]]], one: Referent) -> str:
-    return next(origin for origin, group in groups if one in group)
+def _origin(groups: Sequence[tuple[str, list[Referent]]], entity: Referent) -> str:
+    return next(origin for origin, group in groups if entity in group)
 
 
 # -- what a model is shown of a conversation -----------------------------------------------------------
@@ -302,7 +304,7 @@ def reference_lines(references: Sequence[Reference], sizes: Mapping[str, int]) -
     return lines
 
 
-def referred(references: Sequence[Reference]) -> list[Mention]:
+def reference_mentions(references: Sequence[Reference]) -> list[Mention]:
     """Return the references of a question as mentions of the entities."""
     return [
         Mention(item.text, item.start, item.end, tuple(dict.fromkeys(entity.name for entity in item.entities)))
@@ -313,7 +315,7 @@ def referred(references: Sequence[Reference]) -> list[Mention]:
 # -- steps while they are done ------------------------------------------------------------------------
 
 
-def followed(ask: Callable[..., Asked], options: dict[str, Any]) -> Iterator[AskStep | AskText | Asked]:
+def stream_steps(ask: Callable[..., Asked], options: dict[str, Any]) -> Iterator[AskStep | AskText | Asked]:
     """Yield the steps of a question when they are done, with pieces of the model's text, and finally the outcome.
 
     If the caller stops early, the question ends.
@@ -366,7 +368,7 @@ class Turn:
     parts: Sequence[Turn] = ()
 
 
-def lasting(choose: Mapping[str, str]) -> dict[str, str]:
+def lasting_choices(choose: Mapping[str, str]) -> dict[str, str]:
     """Return the choices that apply to the rest of a conversation.
 
     These are the meanings of names, but not of words such as "his".
@@ -374,7 +376,7 @@ def lasting(choose: Mapping[str, str]) -> dict[str, str]:
     return {name: key for name, key in choose.items() if name.casefold() not in _KIND_OF}
 
 
-def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) -> tuple[Asked, ...]:
+def rerun_turns(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) -> tuple[Asked, ...]:
     """Return the outcomes of turns that a client kept, for `AskOptions.before`.
 
     The programs are run again, and the words refer to earlier turns again. No model is called. Raises
@@ -386,7 +388,7 @@ def recalled(graph: Host, turns: Sequence[Turn], *, limit: int | None = None) ->
     choices: dict[str, str] = {}
     for turn in turns:
         check()
-        choices |= lasting(turn.choose)
+        choices |= lasting_choices(turn.choose)
         choose = {**choices, **turn.choose}
         parts: dict[str, Asked] = {}
         turn_parts = turn.parts or (turn,)
@@ -413,18 +415,18 @@ def _run_again(
     mentions = [
         mention for mention in mentions if all(mention.end <= item.start or item.end <= mention.start for item in references)
     ]
-    references += refer(turn.question, before, mentions, known, store, choose)[0] if before else []
+    references += resolve_references(turn.question, before, mentions, known, store, choose)[0] if before else []
     attempt = None
     if turn.program:
-        refers = {mention.name: mention.id for item in references for mention in item.entities if mention.id}
-        stands = {name: entities_of(part, known) for name, part in answers.items()}
+        referent_ids = {mention.name: mention.id for item in references for mention in item.entities if mention.id}
+        answer_sets = {name: answer_set(part, known) for name, part in answers.items()}
         runner = Runner(
-            graph, turn.question, turn.source, known.sources.names, choose, limit=limit, refers=refers,
-            stands={name: item.entities for name, item in stands.items() if item is not None},
+            graph, turn.question, turn.source, known.sources.names, choose, limit=limit, referent_ids=referent_ids,
+            answer_sets={name: item.entities for name, item in answer_sets.items() if item is not None},
         )  # fmt: skip
         attempt = runner.attempt("", turn.program, turn.language)
     succeeded = attempt is not None and attempt.answer is not None and attempt.stage is None
-    mentions = sorted([*mentions, *referred(references)], key=lambda item: item.start)
+    mentions = sorted([*mentions, *reference_mentions(references)], key=lambda item: item.start)
     return Asked(
         turn.question, "answered" if succeeded else "failed", attempt.answer if attempt is not None and succeeded else None,
         VIA_OF.get(turn.language, ""), turn.source,
@@ -467,7 +469,7 @@ class Chat:
         again = bool(self._turns) and self._turns[-1].question == question
         before = self._turns[:-1] if again else self._turns
         choices = dict(options.pop("choose", None) or {})
-        self._choices |= lasting(choices)
+        self._choices |= lasting_choices(choices)
         turn = self.graph.ask(
             question, self.llm, **{**self.options, **options, "choose": {**self._choices, **choices}, "before": tuple(before)}
         )
@@ -476,7 +478,7 @@ class Chat:
 
     def asking(self, question: str, **options: Any) -> Iterator[AskStep | AskText | Asked]:
         """Ask a question like `ask`, and yield the steps when they are done, pieces of text, and the outcome."""
-        return followed(partial(self.ask, question), options)
+        return stream_steps(partial(self.ask, question), options)
 
     def clear(self) -> None:
         """Forget the turns and the meanings of names."""

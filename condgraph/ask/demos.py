@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAX_QUESTION: Final = 2_000
 MAX_PROGRAM: Final = 20_000
 #: The weight of the most frequent name, relative to a name in a demonstration with the same question.
-_USUAL: Final = 0.6
+_FREQUENT: Final = 0.6
 _STATIC: Final = Path(__file__).with_name("prompts") / "demonstrations.v1.jsonl"
 
 
@@ -76,7 +76,7 @@ class Demos:
     def __init__(self, graph: Host, place: Path | None) -> None:
         self._graph, self._place, self._lock = graph, place, Lock()
         #: Whether they are in a file outside the graph, to which the graph's `read_only` does not apply.
-        self._beside = False
+        self._is_external = False
         self._items: list[Demo] | None = None
         self._index: tuple[Vocabulary, list[list[int]]] | None = None
         self._used: Counter[str] | None = None
@@ -113,19 +113,19 @@ class Demos:
             language = detect(program)
             options: dict[str, Any] = {"source": source} if language == "llm_query" and source is not None else {}
             result = self._graph.query(program, language=language, **options)
-            if answer is not None and _same(result.texts) != _same(answer):
+            if answer is not None and _normalised(result.texts) != _normalised(answer):
                 raise PlanError(
                     f"the program gives {shortened(', '.join(result.texts[:5]) or 'nothing', 200)}, not the answer that was said",
                     hint="it is not kept",
                 )
             return self.keep(question, program, result, source=source)
 
-    def keep(self, question: str, program: str, given: Answer, *, source: str | None = None) -> Demo:
+    def keep(self, question: str, program: str, answer: Answer, *, source: str | None = None) -> Demo:
         """Add a question with a program that has been run already, and its answer."""
         known = known_of(self._graph._store_of(None), self._graph._survey())
-        via = VIA_OF.get(given.language, given.language)
+        via = VIA_OF.get(answer.language, answer.language)
         form = masked(question, mentions_in(question, known))
-        demo = Demo(" ".join(question.split()), program, via, form, names_of(given, known), source)
+        demo = Demo(" ".join(question.split()), program, via, form, names_of(answer, known), source)
         with self._lock:
             items = self._read()
             if demo in items:
@@ -139,7 +139,7 @@ class Demos:
         return demo
 
     def _writable(self) -> None:
-        if self._graph.read_only and not self._beside:
+        if self._graph.read_only and not self._is_external:
             raise ReadOnlyError.at(self._graph.place)
 
     def keep_in(self, path: str | os.PathLike[str]) -> int:
@@ -167,7 +167,7 @@ class Demos:
             beside = place.with_name(f"{place.name}.new")
             beside.write_text(text, "utf-8")
             beside.replace(place)
-            self._place, self._beside, self._items = place, True, items
+            self._place, self._is_external, self._items = place, True, items
             self._index = self._used = None
         return len(items)
 
@@ -256,7 +256,7 @@ class Demos:
             used = Counter(name for demo in self._all() for name in demo.names) if self._used is None else self._used
             self._used = used
             most = max(used.values(), default=1)
-            result = {name: _USUAL * math.sqrt(count / most) for name, count in used.items()}
+            result = {name: _FREQUENT * math.sqrt(count / most) for name, count in used.items()}
         for item in similar:
             for name in item.demo.names:
                 result[name] = max(result.get(name, 0.0), min(item.score, 1.0))
@@ -313,7 +313,7 @@ class Demos:
         """
         if m < 1 or k < 1:
             raise OptionError("m and k are 1 or more")
-        candidates = [(item, _same(texts)) for item, texts in pairs]
+        candidates = [(item, _normalised(texts)) for item, texts in pairs]
         if question is not None:
             known = known_of(self._graph._store_of(None), self._graph._survey())
             forms = [masked(item, mentions_in(item, known)) for item, _ in candidates]
@@ -331,7 +331,9 @@ class Demos:
             result = self._graph.ask(member, llm, **options)
             calls, usage = calls + result.calls, usage + result.usage
             correct = [
-                attempt for attempt in result.attempts if attempt.answer is not None and _same(attempt.answer.texts) == expected
+                attempt
+                for attempt in result.attempts
+                if attempt.answer is not None and _normalised(attempt.answer.texts) == expected
             ]
             if correct and correct[0].answer is not None:
                 kept.append(self.keep(member, correct[0].program, correct[0].answer, source=correct[0].source))
@@ -358,10 +360,10 @@ def _shape(demo: Demo) -> str:
     return "\0".join([demo.masked, *demo.names])
 
 
-def names_of(given: Answer | None, known: KnownNames) -> tuple[str, ...]:
+def names_of(answer: Answer | None, known: KnownNames) -> tuple[str, ...]:
     """Return the predicates, keys and concepts in the program of an answer."""
     result: dict[str, None] = {}
-    plan, keys = getattr(given, "plan", None), set(known.qualifiers.names)
+    plan, keys = getattr(answer, "plan", None), set(known.qualifiers.names)
     for node in [] if plan is None else postorder(plan):
         for name in (*(getattr(node, "predicates", None) or ()), getattr(node, "key", None), getattr(node, "attribute", None)):
             if isinstance(name, str) and (name in known.places or name in keys):
@@ -374,7 +376,7 @@ def names_of(given: Answer | None, known: KnownNames) -> tuple[str, ...]:
     return tuple(result)
 
 
-def _same(texts: Iterable[Any]) -> list[str]:
+def _normalised(texts: Iterable[Any]) -> list[str]:
     return sorted({" ".join(str(text).split()).casefold() for text in texts})
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from condgraph.ask.demos import names_of
 from condgraph.ask.programs import counts_nothing
-from condgraph.ask.prompt import NAMES, asked_about
+from condgraph.ask.prompt import NAMES, without_names
 from condgraph.ask.records import english, foreign
 from condgraph.engine.algebra import ById, ByName, Compare, Count, Names, Node, Union, postorder
 from condgraph.engine.allen import Bounds
@@ -39,7 +39,7 @@ _ASKS: Final[Mapping[Wanted, re.Pattern[str]]] = {
     "place": re.compile(_BEFORE + r"where\b", re.IGNORECASE),
     "which": re.compile(_BEFORE + r"which\s+(?!(?:number|percentage|rank|position|place|round|week|row)s?\b)", re.IGNORECASE),
 }
-_NAMES: Final = {
+_QUESTION_WORDS: Final = {
     "time": "when", "number": "how many", "measure": "for a measure", "person": "who", "place": "where", "which": "which",
 }  # fmt: skip
 #: Questions for something, and yes-or-no questions.
@@ -49,11 +49,11 @@ _YES_OR_NO: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 #: Words in questions for a number of things.
-_COUNTS: Final = re.compile(
+_COUNT_WORDS: Final = re.compile(
     r"\b(?:many|much|long|numbers?|counts?|counted|total|totals|amounts?|times|often|sum|quantity|frequen\w+)\b|#", re.IGNORECASE
 )
 #: A comparison with a number in a question.
-_BEYOND: Final = re.compile(r"\b(?:than|over|above|below|under|at\s+least|at\s+most)\s+(\d[\d,.]*\d|\d)(?!\w)", re.IGNORECASE)
+_COMPARISON: Final = re.compile(r"\b(?:than|over|above|below|under|at\s+least|at\s+most)\s+(\d[\d,.]*\d|\d)(?!\w)", re.IGNORECASE)
 #: A year in a question, words for the present, and signs that a program considers times.
 _YEAR: Final = re.compile(r"(?<![\w.,-])(?:1\d|20)\d\d(?![\w,%-]|\.\d)")
 _TODAY: Final = re.compile(r"\b(?:now|current(?:ly)?|nowadays|today|at present|presently)\b", re.IGNORECASE)
@@ -82,7 +82,7 @@ _PREDICATES: Final = frozenset(("relation", "attribute", "predicate", "relations
 #: Words longer than this may have one wrong letter, and the number of first letters that forms of a word share.
 _LONG: Final = 4
 _BEGINNING: Final = 3
-#: How well a predicate fits a question that mentions it, and one that does not (`KnownNames.asked_for`).
+#: How well a predicate fits a question that mentions it, and one that does not (`KnownNames.predicate_scores`).
 _ASKED, _UNASKED = 0.7, 0.2
 
 
@@ -116,10 +116,15 @@ def doubts(
         and english(question)
         and _FOR_SOMETHING.search(question)
         and not _YES_OR_NO.match(question)
-        and _one(answer) in ("True", "False")
+        and _only_value(answer) in ("True", "False")
     ):
         result.append("the question asks for more than yes or no, which the program gives")
-    elif kind is None and english(question) and isinstance(getattr(answer, "plan", None), Count) and not _COUNTS.search(question):
+    elif (
+        kind is None
+        and english(question)
+        and isinstance(getattr(answer, "plan", None), Count)
+        and not _COUNT_WORDS.search(question)
+    ):
         result.append("the program counts, and the question does not ask for a number")
     if counts_nothing(answer):
         result.append("the program counts an empty set, perhaps because of a name or a condition in it")
@@ -137,11 +142,11 @@ def doubts(
     plan = getattr(answer, "plan", None)
     if plan is not None and not result:
         reasons = (
-            _itself(question, mentions, plan),
-            _unnamed(question, before, mentions, plan, known),
-            _unasked(question, mentions, answer, known),
-            _equal(question, plan),
-            _other_time(question, attempt, today or date.today()),
+            _echo_doubt(question, mentions, plan),
+            _name_doubt(question, before, mentions, plan, known),
+            _predicate_doubt(question, mentions, answer, known),
+            _comparison_doubt(question, plan),
+            _time_doubt(question, attempt, today or date.today()),
         )
         result += filter(None, reasons)
     return result
@@ -150,11 +155,11 @@ def doubts(
 def misfit(question: str, answer: Answer) -> str:
     """Return that an answer has another type than the question asks for, or "" if it has not."""
     kind = wanted(question)
-    actual = "" if kind is None else _misfit(kind, answer)
-    return f"the question asks {_NAMES[kind]}, and the program gives {actual}" if kind is not None and actual else ""
+    actual = "" if kind is None else _wrong_type(kind, answer)
+    return f"the question asks {_QUESTION_WORDS[kind]}, and the program gives {actual}" if kind is not None and actual else ""
 
 
-def _one(answer: Answer) -> str:
+def _only_value(answer: Answer) -> str:
     """Return the only value of an answer if it is a number, True or False, else ""."""
     value = answer.values[0] if len(answer.values) == 1 else ""
     value = value[0] if isinstance(value, tuple) and len(value) == 1 else value
@@ -170,9 +175,9 @@ def _compared(plan: Node) -> Iterator[Compare]:
                 yield value
 
 
-def _equal(question: str, plan: Node) -> str:
+def _comparison_doubt(question: str, plan: Node) -> str:
     """Return a doubt if a program looks for exactly a number, but the question for more or less than it."""
-    comparison = _BEYOND.search(question)
+    comparison = _COMPARISON.search(question)
     compared = list(islice(_compared(plan), _MAX_VALUES)) if comparison is not None else []
     if comparison is None or any(item.operator not in ("=", "!=") for item in compared):
         return ""
@@ -181,7 +186,7 @@ def _equal(question: str, plan: Node) -> str:
     return f"the program looks for {comparison[1]!r} itself, and the question for what is {comparison[0]!r}" if found else ""
 
 
-def _other_time(question: str, attempt: Attempt, today: date) -> str:
+def _time_doubt(question: str, attempt: Attempt, today: date) -> str:
     """Return a doubt if an answer belongs to another time than the question.
 
     This is the case if the program considers no time, and a statement of its answer did not hold in a year
@@ -202,7 +207,7 @@ def _other_time(question: str, attempt: Attempt, today: date) -> str:
     return ""
 
 
-def _itself(question: str, mentions: Sequence[Mention], plan: Node) -> str:
+def _echo_doubt(question: str, mentions: Sequence[Mention], plan: Node) -> str:
     """Return a doubt if a program returns the only name in the question, without asking anything about it.
 
     If there are several names, one of them may be the answer.
@@ -213,7 +218,7 @@ def _itself(question: str, mentions: Sequence[Mention], plan: Node) -> str:
     return f"the program gives {named[0].text!r} itself, and asks nothing of it"
 
 
-def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node, known: KnownNames) -> str:
+def _name_doubt(question: str, before: str, mentions: Sequence[Mention], plan: Node, known: KnownNames) -> str:
     """Return a doubt if none of the names and texts that a program looks for are in the question.
 
     Questions of one or two words are too short to judge, and questions in other languages may use other names.
@@ -234,12 +239,12 @@ def _unnamed(question: str, before: str, mentions: Sequence[Mention], plan: Node
     whole = bare(text).replace(" ", "")
     words = [word for part in (text, *(name for item in mentions for name in item.names)) for word in words_of(part)]
     stems, begin = {stem(word) for word in words}, {word[:_BEGINNING] for word in words if len(word) >= _BEGINNING}
-    if any(_has(name, whole, words, stems, begin) for name in names):
+    if any(_mentions_name(name, whole, words, stems, begin) for name in names):
         return ""
     return f"the program looks for {' and '.join(map(repr, names[:3]))}, which the question does not name"
 
 
-def _has(name: str, whole: str, words: Sequence[str], stems: set[str], begin: set[str]) -> bool:
+def _mentions_name(name: str, whole: str, words: Sequence[str], stems: set[str], begin: set[str]) -> bool:
     """Return whether a text contains a word of a name.
 
     Other forms of the word, one wrong letter, and the name written as one word count, too.
@@ -257,7 +262,7 @@ def _has(name: str, whole: str, words: Sequence[str], stems: set[str], begin: se
     )  # fmt: skip
 
 
-def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: KnownNames) -> str:
+def _predicate_doubt(question: str, mentions: Sequence[Mention], answer: Answer, known: KnownNames) -> str:
     """Return a doubt if the question mentions a predicate, but none of those in the program.
 
     Tables are not judged, since the words of a question are more often in their cells than in column names.
@@ -271,9 +276,9 @@ def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: 
         return ""
     # Words of the question may also be a name in the graph, such as the job "executive producer".
     words = words_of(question)
-    if any(_said(_content(name), words) for name in used):
+    if any(_all_among(_content_words(name), words) for name in used):
         return ""
-    scores = known.asked_for(asked_about(question, mentions))
+    scores = known.predicate_scores(without_names(question, mentions))
     best = int(scores.argmax())
     if scores[best] < _ASKED or any(scores[known.places[name]] >= _UNASKED for name in used):
         return ""
@@ -284,7 +289,7 @@ def _unasked(question: str, mentions: Sequence[Mention], answer: Answer, known: 
     return f"the question speaks of {known.predicates.names[best]!r}, and the program has {instead} in its place"
 
 
-def taken_instead(
+def replacement_doubts(
     question: str, mentions: Sequence[Mention], attempt: Attempt, before: Sequence[Attempt], known: KnownNames
 ) -> list[str]:
     """Return doubts about predicates that replaced unknown ones of earlier attempts, one sentence for each.
@@ -309,7 +314,7 @@ def taken_instead(
     ]  # fmt: skip
     # A qualifier that was taken for a predicate, or an attribute for a relation, may still be what is asked for.
     missing = [name for name in unknown if name not in attempt.program]
-    words = words_of(asked_about(question, mentions))
+    words = words_of(without_names(question, mentions))
     # A result of 0 or False may only mean that the program looked for something else.
     nothing = attempt.answer.values in ([0], [False])
     return [
@@ -328,8 +333,8 @@ def _is_synonym(name: str, other: str) -> bool:
     # "Weight" is not "height" with a wrong letter.
     if one_wrong(name.casefold(), other.casefold()) and name[:1].casefold() == other[:1].casefold():
         return True
-    mine, others_ = _content(name), _content(other)
-    return bool(mine and others_) and _said(mine, others_) and _said(others_, mine) and not disagree(name, other)
+    mine, others_ = _content_words(name), _content_words(other)
+    return bool(mine and others_) and _all_among(mine, others_) and _all_among(others_, mine) and not disagree(name, other)
 
 
 def _asks_for(words: Sequence[str], other: str, name: str) -> bool:
@@ -338,16 +343,16 @@ def _asks_for(words: Sequence[str], other: str, name: str) -> bool:
     It has each word of the predicate, or words of its family and none of the unknown one's family, or
     everyday words for it if the unknown predicate is of no other family.
     """
-    content, stems = _content(other), {stem(word) for word in words}
+    content, stems = _content_words(other), {stem(word) for word in words}
     # A question with "founded" may ask for the unknown `date founded`, and not for `founded`.
-    if content and all(stem(word) in stems for word in content) and not set(content) < set(_content(name)):
+    if content and all(stem(word) in stems for word in content) and not set(content) < set(_content_words(name)):
         return True
-    families, unknown = _families(" ".join(words)), _families(" ".join(_content(name)))
+    families, unknown = _families(" ".join(words)), _families(" ".join(_content_words(name)))
     # "When was she born" is about birth, and not about an unknown date of death.
     if unknown and not unknown & families and families & _families(" ".join(content)):
         return True
     rest = [word for word in content if not _families(word) & families]
-    return bool(content) and _said(rest, words) and not disagree(name, other)
+    return bool(content) and _all_among(rest, words) and not disagree(name, other)
 
 
 def _families(text: str) -> set[str]:
@@ -355,13 +360,13 @@ def _families(text: str) -> set[str]:
     return {family for family, fit in fits(text).items() if fit >= STRONG}
 
 
-def _content(name: str) -> list[str]:
+def _content_words(name: str) -> list[str]:
     """Return the meaningful words of a predicate."""
     words = words_of(" ".join(written(name)))
     return [word for word in words if word not in STOP] or words
 
 
-def _said(words: Sequence[str], by: Sequence[str]) -> bool:
+def _all_among(words: Sequence[str], by: Sequence[str]) -> bool:
     """Return whether each word is among others.
 
     Another ending, one wrong letter, or an everyday word for it count, too.
@@ -375,7 +380,7 @@ def _said(words: Sequence[str], by: Sequence[str]) -> bool:
     )
 
 
-def _misfit(kind: Wanted, answer: Answer) -> str:
+def _wrong_type(kind: Wanted, answer: Answer) -> str:
     """Return the type of an answer if the question asks for another one, or "" if it fits or may fit."""
     rows = answer.values[:_MAX_VALUES]
     cells = [cell for row in rows for cell in (row if isinstance(row, tuple) and answer.columns else (row,)) if cell is not None]
@@ -424,20 +429,20 @@ def _texts(plan: Node) -> list[str]:
     result: list[str] = []
     for node in postorder(plan):
         for item in fields(node):  # type: ignore[arg-type]
-            result += _in(getattr(node, item.name))
+            result += _texts_in(getattr(node, item.name))
             if len(result) > _MAX_TEXTS:
                 return result
     return result
 
 
-def _in(value: Any) -> Iterator[str]:
+def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (Quantity, Time)):
         yield str(value)
     elif isinstance(value, (tuple, list, frozenset)):
         for item in value:
-            yield from _in(item)
+            yield from _texts_in(item)
 
 
 # -- confidence ----------------------------------------------------------------------------------------
@@ -451,7 +456,7 @@ RIGHT: Final = ((0.75, 0.85), (0.5, 0.71), (0.0, 0.44))
 
 def fit(question: str, mentions: Sequence[Mention], attempt: Attempt, known: KnownNames) -> float:
     """Return how well a program's predicates fit the words of a question, relative to the best ones: 0 to 1."""
-    scores = known.asked_for(asked_about(question, mentions))
+    scores = known.predicate_scores(without_names(question, mentions))
     places = [known.places[name] for name in names_of(attempt.answer, known) if name in known.places]
     best = float(scores.max()) if len(scores) else 0.0
     if not places or best <= 0:
@@ -459,6 +464,6 @@ def fit(question: str, mentions: Sequence[Mention], attempt: Attempt, known: Kno
     return sum(float(scores[place]) for place in places) / (best * len(places))
 
 
-def confidence(fits: float, against: Sequence[str]) -> float:
+def confidence(fits: float, doubts: Sequence[str]) -> float:
     """Return how likely an answer is right, from the fit of its program and the doubts about it."""
-    return DOUBTED if against else next(share for least, share in RIGHT if fits >= least)
+    return DOUBTED if doubts else next(share for least, share in RIGHT if fits >= least)

@@ -82,7 +82,7 @@ def ask(
     `OptionError` for invalid options, `UnknownNameError` for an unknown source, `StoreMissingError` for an empty
     graph, and `DeadlineError` after `timeout`.
     """
-    from condgraph.ask.parts import InParts
+    from condgraph.ask.parts import AskingInParts
     from condgraph.ask.pipeline import Asking
     from condgraph.ask.records import AskOptions
     from condgraph.models.chat import Budget as Bounds
@@ -101,7 +101,7 @@ def ask(
     )  # fmt: skip
     timeout = graph.timeout if timeout is None else timeout
     with within(timeout, cancelled):
-        asking = (Asking if parts == "never" else InParts)(graph, question, model, options)
+        asking = (Asking if parts == "never" else AskingInParts)(graph, question, model, options)
         try:
             # A program written by a model may run forever, so the budget's seconds apply to it, too.
             with within(options.budget.seconds):
@@ -123,9 +123,9 @@ def _stepwise(
 ) -> Callable[Concatenate[Any, str, P], Iterator[AskStep | AskText | Asked]]:
     @wraps(method)
     def asking(graph: Any, question: str, /, *arguments: Any, **options: Any) -> Iterator[AskStep | AskText | Asked]:
-        from condgraph.ask.chat import followed
+        from condgraph.ask.chat import stream_steps
 
-        return followed(partial(method, graph, question, *arguments), options)
+        return stream_steps(partial(method, graph, question, *arguments), options)
 
     asking.__name__ = "asking"
     asking.__doc__ = """Yield the steps of a question as they end, the text of the model as it is written, and at last the outcome

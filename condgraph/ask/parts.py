@@ -2,7 +2,7 @@
 refer to the answers of earlier ones.
 
 In a part, ANSWER1 is the answer to the first part. Wherever this name is in a program, it stands for the
-answer's entities, by their ids and however many there are (`Runner.stands`). No part of an answer is ever
+answer's entities, by their ids and however many there are (`Runner.answer_sets`). No part of an answer is ever
 inserted into the text of a question.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from condgraph.ask.chat import ANSWER, entities_of, part_limit
+from condgraph.ask.chat import ANSWER, answer_set, part_limit
 from condgraph.ask.judge import DOUBTED, misfit
 from condgraph.ask.pipeline import Asking
 from condgraph.ask.programs import declines
@@ -24,7 +24,7 @@ from condgraph.engine.errors import BudgetError, ModelError
 from condgraph.models.chat import Metered
 
 if TYPE_CHECKING:
-    from condgraph.ask.records import Host, Standing
+    from condgraph.ask.records import AnswerSet, Host
     from condgraph.models.chat import ChatModel
 
 #: The most parts of a question, the most characters of each and of the reply with them, and the reply's token limit.
@@ -67,7 +67,7 @@ def _refers(text: str) -> list[int]:
 # -- asking in parts ---------------------------------------------------------------------------------
 
 
-class InParts:
+class AskingInParts:
     """A question that is split into parts: always, or if its own answer is missing or doubtful.
 
     There is one budget for everything. The outcome is that of the last part, with the programs, statements
@@ -110,10 +110,10 @@ class InParts:
             return self._outcome()
         known = known_of(self.graph._store_of(None), self.graph._survey())
         answers: dict[str, Asked] = {}
-        stands: dict[str, Standing] = {}
+        answer_sets: dict[str, AnswerSet] = {}
         for number, text in enumerate(self.texts, start=1):
             limit = self.options.limit if number == len(self.texts) else part_limit(self.options.limit)
-            options = replace(self.options, verbalise=False, limit=limit, answers=dict(answers), stands=dict(stands))
+            options = replace(self.options, verbalise=False, limit=limit, answers=dict(answers), answer_sets=dict(answer_sets))
             self.now = Asking(self.graph, text, self.model, options)
             part = self.now.run()
             self.done.append(part)
@@ -121,8 +121,8 @@ class InParts:
                 break
             name = f"ANSWER{number}"
             answers[name] = part
-            if (entities := entities_of(part, known)) is not None:
-                stands[name] = entities
+            if (entities := answer_set(part, known)) is not None:
+                answer_sets[name] = entities
         return self._outcome()
 
     def late(self) -> Asked:
@@ -137,7 +137,7 @@ class InParts:
 
     def _split(self) -> None:
         """Let the model split the question."""
-        prompt = self.whole.prompts.fill("parts", question=self.whole.asked, most=str(MAX_PARTS))
+        prompt = self.whole.prompts.fill("parts", question=self.whole.question_line, most=str(MAX_PARTS))
         with self.whole.step("split") as about:
             try:
                 result = self.model.chat([{"role": "user", "content": prompt}], max_tokens=_TOKENS, seed=self.options.seed)
@@ -195,7 +195,7 @@ class InParts:
             references=tuple(item for part in self.done for item in part.references),
         )  # fmt: skip
 
-    def _doubts(self, known: KnownNames, found: list[Mention]) -> list[str]:
+    def _doubts(self, known: KnownNames, mentions: list[Mention]) -> list[str]:
         """Return what speaks against the answer: doubts about a part's answer, or about the split."""
         result = [
             f"part {number}, {part.question!r}, is doubtful: {'; '.join(part.doubts)}"
@@ -210,23 +210,23 @@ class InParts:
             for number, text in enumerate(self.texts[:-1], start=1)
             if number not in used
         ]
-        asked = {name for item in found for name in item.names}
+        question_line = {name for item in mentions for name in item.names}
         in_parts: set[str] = set()
         for number, text in enumerate(self.texts, start=1):
             for item in mentions_in(text, known):
                 in_parts.update(item.names)
-                unrelated = not asked & set(item.names) and item.text.casefold() not in self.question.casefold()
+                unrelated = not question_line & set(item.names) and item.text.casefold() not in self.question.casefold()
                 if _is_name(item) and unrelated:
                     result.append(f"part {number} is about {item.text!r}, which the question does not name")
         result += [
             f"no part is about {item.text!r}, which the question names"
-            for item in found
+            for item in mentions
             if _is_name(item) and not in_parts & set(item.names)
         ]
         for number, part in enumerate(self.done, start=1):
             for word in part.references:
-                of = next((self.done[at - 1] for at in _refers(word.text)), None)
-                if of is not None and word.text not in part.program and len(word.entities) < len(set(of.texts)):
+                earlier = next((self.done[at - 1] for at in _refers(word.text)), None)
+                if earlier is not None and word.text not in part.program and len(word.entities) < len(set(earlier.texts)):
                     result.append(f"part {number} is about some of the values of {word.text} alone")
         return result
 

@@ -12,28 +12,37 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from condgraph.ask.chat import ANSWER, MAX_SHOWN, MAX_TURNS, answer_references, history_line, refer, reference_lines, referred
+from condgraph.ask.chat import (
+    ANSWER,
+    MAX_SHOWN,
+    MAX_TURNS,
+    answer_references,
+    history_line,
+    reference_lines,
+    reference_mentions,
+    resolve_references,
+)
 from condgraph.ask.demos import Demos, Similar, names_of
-from condgraph.ask.judge import confidence, doubts, fit, taken_instead
+from condgraph.ask.judge import confidence, doubts, fit, replacement_doubts
 from condgraph.ask.programs import METHODS, VIA_OF, Runner, candidates, declines, feedback_of, first_program, gives_up, program_in
 from condgraph.ask.prompt import (
     Excerpt,
     KnownNames,
     Mention,
     Prompts,
-    asked_about,
     beyond_kopl,
     block,
     calls_for,
     crowded_aliases,
+    depends_on_today,
     excerpt,
     known_of,
     mark_of,
     masked,
     mentions_in,
-    not_looked_at,
     rank_sources,
-    speaks_of_now,
+    unsearched_warning,
+    without_names,
 )
 from condgraph.ask.records import (
     MAX_DEMOS,
@@ -47,11 +56,11 @@ from condgraph.ask.records import (
     Stage,
     Status,
     Vote,
+    checked_text,
     facts_of,
-    holding,
     parts_of,
     plain,
-    why_not,
+    sentence_fault,
 )
 from condgraph.engine import errors
 from condgraph.engine.bounds import check, current, within
@@ -207,7 +216,7 @@ def grammar_for(
     model: ChatModel,
     via: str,
     question: str,
-    found: Sequence[Mention],
+    mentions: Sequence[Mention],
     source: str | None = None,
     *,
     aware: bool = False,
@@ -218,7 +227,7 @@ def grammar_for(
     None if the model's server supports no grammar, or if the graph has no names.
     """
     # The nodes of a pattern are compared with names, so they may be any words of the question.
-    names = [name for item in found for name in (item.names or ((item.text,) if via == "pattern" else ()))]
+    names = [name for item in mentions for name in (item.names or ((item.text,) if via == "pattern" else ()))]
     try:
         language = METHODS[via].language
         scope = source if language == "llm_query" else None
@@ -332,15 +341,15 @@ class Asking:
                     "tokens of a prompt",
                     hint="nothing was looked for; a larger prompt_tokens= or a shorter question may help",
                 )
-            result = self._referring(mentions_in(self.question, known), known, store)
+            result = self._with_references(mentions_in(self.question, known), known, store)
             # Replace a word by the name of the entity that it refers to.
             texts = {item.start: item.entities[0].name for item in self.references if item.entities and not ANSWER.match(item.text)}
             self.mentions = [replace(item, text=texts.get(item.start, item.text)) for item in result]
             about += [str(item) for item in self.references]
             form = masked(self.question, result)
-            scores = known.predicates.scores(asked_about(self.question, result))
+            scores = known.predicates.scores(without_names(self.question, result))
             ranked = (
-                (source,) if source is not None else tuple(rank_sources(known, scores, asked_about(self.question, result))[:10])
+                (source,) if source is not None else tuple(rank_sources(known, scores, without_names(self.question, result))[:10])
             )
             if source is None:
                 last = [turn.source for turn in options.before if turn.source in sources]
@@ -355,12 +364,14 @@ class Asking:
             elif options.via == "auto":
                 self.reason = "kopl, since what entities have is asked for"
                 about.append(self.reason)
-            about += self._linked(result, known)
+            about += self._link_report(result, known)
             if source is None and len(sources) > 1:
                 about.append(f"sources: {', '.join(ranked[:3])}")
             similar = [item for item in similar if item.demo.language == self.via]
             if self.model.accepts:
-                self.grammar = grammar_for(self.graph, self.model, self.via, self.asked, result, source, aware=options.aware)
+                self.grammar = grammar_for(
+                    self.graph, self.model, self.via, self.question_line, result, source, aware=options.aware
+                )
             about += self._grammar_notes()
         with self.step("excerpt") as about:
             messages = self._messages(known, result, similar, most, ranked)
@@ -368,15 +379,15 @@ class Asking:
             about += [f"{len(self.excerpt.predicates)} predicates in {self.excerpt.tokens} tokens", *self.history]
         runner = Runner(
             self.graph, self.question, source, ranked, options.choose, limit=options.limit, on_unknown=options.on_unknown,
-            refers={one.name: one.id for item in self.references for one in item.entities if one.id},
-            stands={name: item.entities for name, item in options.stands.items()},
+            referent_ids={one.name: one.id for item in self.references for one in item.entities if one.id},
+            answer_sets={name: item.entities for name, item in options.answer_sets.items()},
         )  # fmt: skip
         if options.function:
             mark = mark_of(options.seed + 1, [self.question])
             runner.llm_function = Functions(self.model, self.prompts, mark, self.question, options.seed, self.shown)
         return messages, runner, known
 
-    def _referring(self, found: list[Mention], known: KnownNames, store: Store) -> list[Mention]:
+    def _with_references(self, mentions: list[Mention], known: KnownNames, store: Store) -> list[Mention]:
         """Return the mentions of a question, with what its words refer to in earlier turns.
 
         If the question names nothing and refers to nothing, the mentions of the previous turn are added.
@@ -385,18 +396,18 @@ class Asking:
         if answers:
             self.references = answer_references(self.question, answers, known)
             for item in self.references:
-                found = [one for one in found if one.end <= item.start or item.end <= one.start]
-            found = sorted([*found, *referred(self.references)], key=lambda item: item.start)
+                mentions = [one for one in mentions if one.end <= item.start or item.end <= one.start]
+            mentions = sorted([*mentions, *reference_mentions(self.references)], key=lambda item: item.start)
         if not before:
-            return found
-        references, self.open, lost = refer(self.question, before, found, known, store, self.options.choose)
+            return mentions
+        references, self.open, lost = resolve_references(self.question, before, mentions, known, store, self.options.choose)
         self.references += references
         for item in references:
             if item.others:
                 others = " or ".join(repr(one.name) for one in item.others[:3])
                 self.warnings.append(f"{item}; it may be {others}")
         self.warnings += [f"{text!r} refers to nothing in earlier turns" for text in lost]
-        result = sorted([*found, *referred(references)], key=lambda item: item.start)
+        result = sorted([*mentions, *reference_mentions(references)], key=lambda item: item.start)
         if not any(item.names for item in result):
             last = next((turn.excerpt for turn in reversed(before) if turn.excerpt is not None), None)
             end = len(self.question)
@@ -422,7 +433,7 @@ class Asking:
         if len(lines) < len(before):
             self.history.append(f"the last {len(lines)} of {len(before)} turns are shown")
         data = ["Earlier in this conversation:", *reversed(lines)] if lines else []
-        data += reference_lines(self.references, {name: entities.size for name, entities in self.options.stands.items()})
+        data += reference_lines(self.references, {name: entities.size for name, entities in self.options.answer_sets.items()})
         return data, "".join(["Earlier in this conversation:\n\n", *reversed(programs)]) if any(programs) else ""
 
     def _grammar_notes(self) -> list[str]:
@@ -442,25 +453,25 @@ class Asking:
         """Return the demonstrations with similar questions, in any language that may be chosen."""
         via = None if self.via == "auto" else self.via
         demos: Demos = self.graph.demos
-        return demos.similar(form, most, via=via, without=None if self.options.same_question else self.asked)
+        return demos.similar(form, most, via=via, without=None if self.options.same_question else self.question_line)
 
     @property
-    def asked(self) -> str:
+    def question_line(self) -> str:
         """The question on one line."""
         return " ".join(self.question.split())
 
-    def _linked(self, found: list[Mention], known: KnownNames) -> list[str]:
+    def _link_report(self, mentions: list[Mention], known: KnownNames) -> list[str]:
         """Return the names in the question. Add warnings for names without a match and for words not looked up."""
-        if (warning := not_looked_at(self.question)) is not None:
+        if (warning := unsearched_warning(self.question)) is not None:
             self.warnings.append(warning)
-        crowded = crowded_aliases(self.question, found, known)
+        crowded = crowded_aliases(self.question, mentions, known)
         for text, names in crowded.items():
             few = ", ".join(map(repr, names[:3]))
             self.warnings.append(
                 f"{errors.shortened(text, 80)!r} is another name of {len(names):,} entities ({few}, ...), none of which is taken: "
                 "ask with the name of the one that is meant"
             )
-        for member in found:
+        for member in mentions:
             if member.scores:
                 candidates = " or ".join(repr(name) for name in member.names[:5])
                 self.warnings.append(
@@ -468,7 +479,7 @@ class Asking:
                 )
             if not member.names and member.text not in crowded and not known.schema.has_text(member.text):
                 self.warnings.append(f"the graph has no name like {errors.shortened(member.text, 80)!r}, which the question says")
-        return [f"{item.text!r} is {', '.join(map(repr, item.names[:3]))}" for item in found[:5] if item.names]
+        return [f"{item.text!r} is {', '.join(map(repr, item.names[:3]))}" for item in mentions[:5] if item.names]
 
     @property
     def _language(self) -> str:
@@ -477,7 +488,7 @@ class Asking:
         lines = [self.prompts.fill(via)]
         if via == "query" and (calls := calls_for(self.question)):
             lines += ["Calls that this question may need:", *calls]
-        if speaks_of_now(self.question):
+        if depends_on_today(self.question):
             lines.append(f"Today is {(self.options.today or date.today()).isoformat()}.")
         if self.grammar is not None:
             lines.append(self.grammar.told)
@@ -485,14 +496,14 @@ class Asking:
 
     def _frame(self, mark: str, excerpt_text: str, demonstrations: str) -> list[Message]:
         system = self.prompts.fill("system", mark=mark, language=self._language)
-        user = self.prompts.fill("user", excerpt=excerpt_text, demonstrations=demonstrations, question=self.asked)
+        user = self.prompts.fill("user", excerpt=excerpt_text, demonstrations=demonstrations, question=self.question_line)
         return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
     def _frame_tokens(self) -> int:
         return sum(self.count(item["content"]) + 8 for item in self._frame("DATA-0123456789abcdef", "", "")) + 40
 
     def _messages(
-        self, known: KnownNames, found: list[Mention], similar: list[Similar], most: int, ranked: tuple[str, ...]
+        self, known: KnownNames, mentions: list[Mention], similar: list[Similar], most: int, ranked: tuple[str, ...]
     ) -> list[Message]:
         """Return the prompt within the token budget: demonstrations as far as they fit, and the excerpt."""
         options = self.options
@@ -517,7 +528,7 @@ class Asking:
         self.excerpt = excerpt(
             known, self.graph._store_of(None), self.question, max(min(options.room, left - used), 0),
             source=options.source, demonstrated=weights, count=self.count, samples=options.cells,
-            untrusted=options.untrusted, mentions=found, sources=ranked, wording=CYPHER if self.via == "cypher" else WORDS,
+            untrusted=options.untrusted, mentions=mentions, sources=ranked, wording=CYPHER if self.via == "cypher" else WORDS,
         )  # fmt: skip
         # The most similar demonstration is closest to the question.
         demonstrations = "".join(["Examples:\n\n", *reversed(texts)]) if texts else ""
@@ -541,12 +552,12 @@ class Asking:
             if self.open:
                 reason = "a word may refer to several"
                 self.attempts += [Attempt("", stage="resolving", error=reason, choice=choice) for choice in self.open]
-                return self._decided()
+                return self._decide()
             self._samples(messages, runner, known)
         except errors.BudgetError as error:
             self.warnings.append(str(error))
             return self._out_of_budget()
-        return self._decided()
+        return self._decide()
 
     def late(self) -> Asked:
         """Return the outcome after the budget's time is spent, from what has been done so far."""
@@ -562,7 +573,7 @@ class Asking:
     def _out_of_budget(self) -> Asked:
         """Return the outcome after the budget is spent, from the attempts that were made."""
         if any(attempt.answer is not None or attempt.choice is not None for attempt in self.attempts):
-            return self._decided()
+            return self._decide()
         return self._outcome("budget")
 
     # -- attempts ----------------------------------------------------------------------------------
@@ -572,7 +583,7 @@ class Asking:
         completions = self._write(messages, self.options.samples)
         for number, completion in enumerate(completions):
             try:
-                self._take(completion, runner, known, sample=number, number=0)
+                self._try_completion(completion, runner, known, sample=number, number=0)
             except errors.DeadlineError:
                 for other, later in enumerate(completions[number + 1 :], number + 1):
                     self._unfinished(later.text, "running", "the time was over before the program was run", sample=other)
@@ -580,22 +591,22 @@ class Asking:
         tried = {item.program for item in self.attempts if item.program}
         empties = sum(item.answer is not None for item in self.attempts)
         retry = 0
-        while retry < self.options.retries and not self._settled():
+        while retry < self.options.retries and not self._is_settled():
             last = next((item for item in self.attempts if item.feedback), None) if retry == 0 else self.attempts[-1]
             if last is None or not last.feedback or empties > 1:
                 break
             retry += 1
             check()
-            completions = self._write(self._again(messages, last), 1, retry)
+            completions = self._write(self._retry_messages(messages, last), 1, retry)
             if not completions:
                 break
-            attempt = self._take(completions[0], runner, known, sample=last.sample, number=retry, tried=tried)
+            attempt = self._try_completion(completions[0], runner, known, sample=last.sample, number=retry, tried=tried)
             if attempt is None:
                 break
             tried.add(attempt.program)
             empties += attempt.answer is not None and attempt.stage == "running"
 
-    def _settled(self) -> bool:
+    def _is_settled(self) -> bool:
         return any(
             attempt.choice is not None or (attempt.answer is not None and attempt.stage is None and not attempt.doubts)
             for attempt in self.attempts
@@ -615,14 +626,15 @@ class Asking:
     def _write(self, messages: list[Message], samples: int, number: int = 0) -> list[Completion]:
         """Return the completions of one call, or none if the model failed, which is recorded."""
         options: ChatOptions = {
-            "n": samples, "max_tokens": self.reply_tokens, "temperature": self.options.heat, "seed": self.options.seed,
+            "n": samples, "max_tokens": self.reply_tokens, "seed": self.options.seed,
+            "temperature": self.options.sampling_temperature,
         }  # fmt: skip
         if "stop" in self.model.accepts:
             options["stop"] = STOPS
         with self.step("write") as about:
             try:
                 options |= {} if self.grammar is None else cast("ChatOptions", self.grammar.options())
-                result = self._chat(messages, self._hear, options)
+                result = self._chat(messages, self._pass_on, options)
             except errors.ModelError as error:
                 about.append(str(error))
                 self.attempts.append(Attempt("", stage="writing", error=str(error), code=error.code))
@@ -659,11 +671,11 @@ class Asking:
             active = False
         return result
 
-    def _hear(self, sample: int, text: str, begins: bool) -> None:
+    def _pass_on(self, sample: int, text: str, begins: bool) -> None:
         if self.options.on_text is not None:
             self.options.on_text(AskText("write", text, sample, begins))
 
-    def _again(self, messages: list[Message], last: Attempt) -> list[Message]:
+    def _retry_messages(self, messages: list[Message], last: Attempt) -> list[Message]:
         """Return the prompt with the last attempt and what went wrong, within the token budget."""
         # The feedback contains names of the graph, so it is marked as data.
         request = self.prompts.fill("retry", feedback=block(self.mark, last.feedback.replace(self.mark, "")))
@@ -679,7 +691,7 @@ class Asking:
                 again[1] = {"role": "user", "content": user[:start] + user[end:]}
         return again
 
-    def _take(
+    def _try_completion(
         self, completion: Completion, runner: Runner, known: KnownNames, *, sample: int, number: int, tried: set[str] | None = None
     ) -> Attempt | None:
         """Read a completion and run its program. Returns None if there is nothing left to try."""
@@ -699,20 +711,12 @@ class Asking:
         if cut and result is None:
             # A thinking model uses tokens before it begins to write.
             thinks = not reply
-            reason = (
-                "the model was cut off while it was thinking"
-                if thinks
-                else f"the reply was cut off after {len(reply):,} characters"
-            )
+            reason = f"the reply was cut off after {len(reply):,} characters"
+            if thinks:
+                reason = "the model was cut off while it was thinking"
             feedback = f"{reason[0].upper()}{reason[1:]}. Write a shorter program, without words around it."
-            partial_program = program_in(reply, self.via)
-            attempt = replace(
-                unread,
-                program="" if partial_program is None else partial_program[0],
-                stage="writing",
-                error=reason,
-                feedback=feedback,
-            )
+            begun = program_in(reply, self.via)
+            attempt = replace(unread, program=begun[0] if begun else "", stage="writing", error=reason, feedback=feedback)
             self.reply_tokens = min((4 if thinks else 2) * self.reply_tokens, MAX_THINKING if thinks else MAX_REPLY)
         elif result is None:
             # The model is asked again, and declines again if it does not know the answer.
@@ -752,7 +756,7 @@ class Asking:
         """Return why an attempt's answer may belong to another question. `before` are the attempts that it corrects."""
         if attempt.answer is None or attempt.stage is not None:
             return []
-        instead = taken_instead(self.question, self.mentions, attempt, before, known)
+        instead = replacement_doubts(self.question, self.mentions, attempt, before, known)
         earlier = " ".join(text for turn in self.options.before for text in (turn.question, turn.program, *turn.texts[:MAX_SHOWN]))
         return [*doubts(self.question, self.mentions, attempt, known, earlier, self.options.today), *instead]
 
@@ -773,24 +777,23 @@ class Asking:
 
     # -- votes and outcome -------------------------------------------------------------------------
 
-    def _decided(self) -> Asked:
+    def _decide(self) -> Asked:
         """Return the outcome of the attempts: the answer of most samples, a choice, or the reason for failure."""
         successful = [attempt for attempt in self.attempts if attempt.answer is not None and attempt.stage is None]
         # Doubtful answers have no vote if there are others.
         answered = [attempt for attempt in successful if not _doubtful(attempt)] or successful
+        choices = [attempt for attempt in self.attempts if attempt.choice is not None]
         votes: tuple[Vote, ...] = ()
         if answered:
             with self.step("vote") as about:
-                counts = Counter(_normal(item) for item in answered)
+                counts = Counter(_normalised(item) for item in answered)
                 # The first answer wins a tie.
                 best = max(counts.values())
-                chosen = next(item for item in answered if counts[_normal(item)] == best)
-                votes = tuple(Vote(texts, count) for texts, count in Counter(map(_normal, successful)).most_common())
+                chosen = next(item for item in answered if counts[_normalised(item)] == best)
+                votes = tuple(Vote(texts, count) for texts, count in Counter(map(_normalised, successful)).most_common())
                 about.append(f"{best} of {len(successful)}")
-            chosen_choice = [attempt for attempt in self.attempts if attempt.choice is not None]
-            if len(chosen_choice) <= best:
+            if len(choices) <= best:
                 return self._outcome("answered", chosen, votes)
-        choices = [attempt for attempt in self.attempts if attempt.choice is not None]
         if choices:
             return self._outcome("ambiguous", choices[0])
         empty = [attempt for attempt in self.attempts if attempt.answer is not None]
@@ -832,10 +835,10 @@ class Asking:
             references=tuple(self.references), confidence=likelihood, doubts=reasons,
         )  # fmt: skip
 
-    def _looked_for(self, found: Excerpt) -> str:
-        named = [name for mention in found.mentions for name in mention.names[:1]]
+    def _looked_for(self, excerpt: Excerpt) -> str:
+        named = [name for mention in excerpt.mentions for name in mention.names[:1]]
         things = f"{', '.join(map(repr, named[:5]))}" if named else "no name of the graph"
-        predicates = ", ".join(map(repr, found.predicates[:5])) or "no predicate"
+        predicates = ", ".join(map(repr, excerpt.predicates[:5])) or "no predicate"
         return f"looked for: {things}; nearest predicates: {predicates}"
 
     def in_words(self, answer: Any) -> tuple[str, tuple[str, ...]]:
@@ -845,11 +848,11 @@ class Asking:
             return text, statements
         facts = facts_of(answer, statements)
         mark = mark_of(self.options.seed + 2, [self.question, facts])
-        prompt = self.prompts.fill("verbalise", mark=mark, facts=block(mark, facts), question=self.asked)
+        prompt = self.prompts.fill("verbalise", mark=mark, facts=block(mark, facts), question=self.question_line)
         with self.step("say") as about:
             try:
                 spoken = SentenceStream(
-                    self.options.on_text, lambda part: not why_not(part, self.question, answer, statements, self.known)
+                    self.options.on_text, lambda part: not sentence_fault(part, self.question, answer, statements, self.known)
                 )
                 options: ChatOptions = {"max_tokens": 300, "seed": self.options.seed}
                 result = self._chat([{"role": "user", "content": prompt}], spoken.hear, options)
@@ -866,7 +869,7 @@ class Asking:
             if reply:
                 spoken.end()
             self.shown.append(facts)
-            result_text, wrong = holding(reply, self.question, answer, statements, self.known)
+            result_text, wrong = checked_text(reply, self.question, answer, statements, self.known)
             about.append("; ".join(wrong) or "it holds")
         extent = "not used" if not result_text else "used in part"
         self.warnings += [f"the model's sentence about the answer is {extent}: {reason}" for reason in wrong]
@@ -878,6 +881,6 @@ def _doubtful(attempt: Attempt) -> bool:
     return attempt.answer is not None and (attempt.answer.doubtful or bool(attempt.doubts))
 
 
-def _normal(attempt: Attempt) -> tuple[str, ...]:
+def _normalised(attempt: Attempt) -> tuple[str, ...]:
     """Return the normalised texts of an answer, so that votes can be counted."""
     return tuple(sorted({" ".join(text.split()).casefold() for text in attempt.gave or ()}))

@@ -339,7 +339,7 @@ def _kopl(text: str) -> str:
 
 
 #: The most characters of the faulty part of a program, and of the whole feedback.
-_PART: Final = 60
+_MAX_PART: Final = 60
 MAX_FEEDBACK: Final = 1_500
 #: The most names offered in place of one, and the most drafts.
 MAX_NAMES: Final = 8
@@ -350,7 +350,7 @@ _KINDS: Final = {
 }  # fmt: skip
 _FUNCTIONS: Final = ", ".join(function.name for function in TABLE)
 #: Parts of hints for people that are of no use to a model.
-_FOR_PEOPLE: Final = (
+_PEOPLE_HINTS: Final = (
     "on_unknown=", "status()", "source=", "timeout=", "limit=", "llm_function=", "graph.", "put in double quotes in",
 )  # fmt: skip
 
@@ -358,45 +358,45 @@ _FOR_PEOPLE: Final = (
 def feedback_of(attempt: Attempt, known: KnownNames) -> str:
     """Return the feedback on an attempt: what went wrong, in a few lines with the nearest names."""
     if attempt.answer is not None and attempt.doubts:
-        texts = ", ".join(quoted(text, _PART) for text in (attempt.gave or ())[:3])
+        texts = ", ".join(quoted(text, _MAX_PART) for text in (attempt.gave or ())[:3])
         lines = [f"The program ran and gave {texts}.", *(f"But {doubt}." for doubt in attempt.doubts)]
         lines += _empty_result(attempt)[1:] if counts_nothing(attempt.answer) else []
     elif attempt.answer is not None:
         lines = _empty_result(attempt)
     elif attempt.failure is not None:
-        lines = _of_error(attempt, attempt.failure, known)
+        lines = _error_lines(attempt, attempt.failure, known)
     else:
         lines = [attempt.error]
     return unmarked(errors.shortened("\n".join(line for line in lines if line), MAX_FEEDBACK))
 
 
-def _of_error(attempt: Attempt, error: errors.CondgraphError, known: KnownNames) -> list[str]:
+def _error_lines(attempt: Attempt, error: errors.CondgraphError, known: KnownNames) -> list[str]:
     lines = [f"{attempt.language}: {error.message}"]
     if error.span is not None and error.span[1] > error.span[0]:
         part = attempt.program[error.span[0] : error.span[1]]
         if part.strip():
-            lines.append(f"It stands here: {quoted(part.strip(), _PART)}")
+            lines.append(f"It stands here: {quoted(part.strip(), _MAX_PART)}")
     if isinstance(error, errors.AmbiguousNameError):
         lines.append(f"Say which with source=: {_listed(error.candidates[:8])}")
     elif isinstance(error, errors.UnknownNameError):
         near = candidates(error, known)
         if near:
             lines.append(f"Nearest names: {_listed(near)}")
-        lines += [_of_draft(draft) for draft in attempt.drafts[:_MAX_OFFERED]]
-        lines.append(_qualifier(error, known) or _of_cypher(error, known))
+        lines += [_draft_line(draft) for draft in attempt.drafts[:_MAX_OFFERED]]
+        lines.append(_qualifier_hint(error, known) or _cypher_hint(error, known))
         if error.kind == "function" and attempt.language == "llm_query":
             lines.append(f"The functions are {_FUNCTIONS}.")
     elif error.candidates:
         lines.append(f"Nearest names: {_listed(error.candidates)}")
-    if error.hint and not any(word in error.hint for word in _FOR_PEOPLE):
+    if error.hint and not any(word in error.hint for word in _PEOPLE_HINTS):
         lines.append(error.hint[:1].upper() + error.hint[1:])
     if error.code == "parse":
         lines.append(_brackets(attempt.program))
     return lines
 
 
-def _of_draft(draft: Draft) -> str:
-    texts = ", ".join(quoted(text, _PART) for text in draft.texts[:3]) + (" and more" if len(draft.texts) > 3 else "")
+def _draft_line(draft: Draft) -> str:
+    texts = ", ".join(quoted(text, _MAX_PART) for text in draft.texts[:3]) + (" and more" if len(draft.texts) > 3 else "")
     return f"With {quoted(draft.name)} in its place the program gives {texts}."
 
 
@@ -432,7 +432,7 @@ def candidates(error: errors.UnknownNameError, known: KnownNames) -> list[str]:
     return list(dict.fromkeys(result))[:MAX_NAMES]
 
 
-def _qualifier(error: errors.UnknownNameError, known: KnownNames) -> str:
+def _qualifier_hint(error: errors.UnknownNameError, known: KnownNames) -> str:
     """List the predicates with a qualifier that the program took for a predicate."""
     if error.kind not in ("relation", "attribute") or error.name not in known.qualifiers.names:
         return ""
@@ -441,7 +441,7 @@ def _qualifier(error: errors.UnknownNameError, known: KnownNames) -> str:
     return f"Facts of these have it: {_listed([row[0] for row in rows[:MAX_NAMES]])}"
 
 
-def _of_cypher(error: errors.UnknownNameError, known: KnownNames) -> str:
+def _cypher_hint(error: errors.UnknownNameError, known: KnownNames) -> str:
     """Say what a name is that a Cypher query used as something else, such as a property of relationships used as one of
     nodes, or a relationship used as a property.
     """
@@ -459,12 +459,12 @@ def _of_cypher(error: errors.UnknownNameError, known: KnownNames) -> str:
     return f"It is written so: {CYPHER.short(schema).removeprefix('- ')}"
 
 
-def entities(name: str, known: KnownNames, found: Sequence[str] = ()) -> list[str]:
+def entities(name: str, known: KnownNames, candidates: Sequence[str] = ()) -> list[str]:
     """Return names of entities similar to a name: of those that share pieces of it, the ones with the nearest letters
     first.
     """
     near = resolve(name, known.linker.entities, threshold=2.0, most=40).near
-    names = list(dict.fromkeys([*found, *(match.name for match in near)]))
+    names = list(dict.fromkeys([*candidates, *(match.name for match in near)]))
     nearest = errors.nearest(name, names, most=6)
     return list(dict.fromkeys([*nearest, *names]))
 
@@ -472,11 +472,11 @@ def entities(name: str, known: KnownNames, found: Sequence[str] = ()) -> list[st
 def _functions(name: str) -> list[str]:
     """Return KoPL functions that a wrong name may mean: models write GetCapital for Relate(capital, ...)."""
     folded = name.casefold()
-    meant = [item for word, item in _MEANT if word in folded]
-    return list(dict.fromkeys([*errors.nearest(name, FUNCTIONS), *meant, "Relate", "QueryAttr"]))
+    meanings = [item for word, item in _FUNCTION_WORDS if word in folded]
+    return list(dict.fromkeys([*errors.nearest(name, FUNCTIONS), *meanings, "Relate", "QueryAttr"]))
 
 
-_MEANT: Final = (
+_FUNCTION_WORDS: Final = (
     ("filter", "FilterConcept"), ("select", "SelectAmong"), ("count", "Count"), ("name", "QueryName"),
     ("minus", "Except"), ("differ", "Except"),
     ("intersect", "And"), ("union", "Or"), ("verify", "VerifyStr"), ("max", "SelectAmong"), ("min", "SelectAmong"),
@@ -493,11 +493,11 @@ def _empty_result(attempt: Attempt) -> list[str]:
     warnings = [warning for warning in answer.warnings if not warning.startswith("the answer does not need")]
     lines += [warning[:1].upper() + warning[1:] for warning in warnings[:4]]
     if attempt.language == "kopl":
-        lines += _of_types(warnings)
+        lines += _type_hints(warnings)
     return lines
 
 
-def _of_types(warnings: Sequence[str]) -> list[str]:
+def _type_hints(warnings: Sequence[str]) -> list[str]:
     """Name the functions for the types of values that a program compared with another type."""
     result: dict[str, None] = {}
     for warning in warnings:
@@ -542,7 +542,7 @@ _MAX_TEXTS: Final = 20
 #: The most values that an unknown one is compared with.
 _MAX_NEAR: Final = 1_000
 #: Kinds of unknown names that belong to the language itself: a text with an unknown one is not a program of it.
-_OF_LANGUAGE: Final = frozenset(("KoPL function", "function", "direction", "operator", "choice", "parameter of get_information"))
+_LANGUAGE_KINDS: Final = frozenset(("KoPL function", "function", "direction", "operator", "choice", "parameter of get_information"))
 
 
 @dataclass(slots=True)
@@ -560,9 +560,9 @@ class Runner:
     limit: int | None = None
     on_unknown: OnUnknown = "error"
     #: The ids of entities that words of the question refer to, by name.
-    refers: Mapping[str, str] = field(default_factory=dict)
+    referent_ids: Mapping[str, str] = field(default_factory=dict)
     #: The entities of names that are not in the graph: answers to earlier parts of a question.
-    stands: Mapping[str, alg.Entities] = field(default_factory=dict)
+    answer_sets: Mapping[str, alg.Entities] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=lambda: {"resolve": 0.0, "run": 0.0})
 
     def attempt(self, reply: str, program: str, language: str) -> Attempt:
@@ -571,7 +571,7 @@ class Runner:
         try:
             if language == "pattern":
                 return self._pattern(begun)
-            return self._settled(begun)
+            return self._in_source(begun)
         except errors.InterruptedQueryError:
             raise
         except errors.CondgraphError as error:
@@ -579,31 +579,33 @@ class Runner:
 
     # -- programs with plans -----------------------------------------------------------------------
 
-    def _settled(self, begun: Attempt) -> Attempt:
+    def _in_source(self, begun: Attempt) -> Attempt:
         """Run a program in its source, with the chosen meanings of its names."""
         chosen = next((key for key in self.choose.values() if key in self.offered), None)
         try:
             answer, lowered = self._answer(begun, self.source or chosen)
         except errors.AmbiguousNameError as error:
-            return self._sources(begun, error)
+            return self._try_sources(begun, error)
         if chosen is not None:
             begun = replace(begun, source=chosen)
-        return self._senses(begun, answer, lowered)
+        return self._try_meanings(begun, answer, lowered)
 
-    def _answer(self, begun: Attempt, source: str | None, meant: Mapping[str, str] | None = None) -> tuple[Answer, Lowered]:
-        """Return the answer and the lowered program; each name of `meant` is the entity with that id."""
+    def _answer(self, begun: Attempt, source: str | None, meanings: Mapping[str, str] | None = None) -> tuple[Answer, Lowered]:
+        """Return the answer and the lowered program; each name of `meanings` is the entity with that id."""
         lowerings: list[Lowered] = []
         resolving = 0.0
 
         def lower(schema: KnownSchema, program: Any, language: str, options: dict[str, Any]) -> Lowered:
             nonlocal resolving
             begin = time.perf_counter()
-            if self.stands:
-                schema = cast("KnownSchema", OpenSchema(schema, self.stands.__contains__))
+            if self.answer_sets:
+                schema = cast("KnownSchema", OpenSchema(schema, self.answer_sets.__contains__))
             result = lower_program(schema, program, language, options)
-            if meant or self.stands:
-                result = _meaning(result, {**self.stands, **{name: alg.ById((key,)) for name, key in (meant or {}).items()}})
-                for name in _texts_in(result) & self.stands.keys():
+            if meanings or self.answer_sets:
+                result = _replace_names(
+                    result, {**self.answer_sets, **{name: alg.ById((key,)) for name, key in (meanings or {}).items()}}
+                )
+                for name in _texts_in(result) & self.answer_sets.keys():
                     raise _misplaced(name, "Cypher can compare with the name of a node alone, by =, <> or IN")
             lowerings.append(result)
             resolving += time.perf_counter() - begin
@@ -622,7 +624,7 @@ class Runner:
                 # An existing database runs the Cypher query itself.
                 if begun.language != "cypher" or (passed_on := getattr(store, "passed_on", None)) is None:
                     raise
-                if (name := next((name for name in self.stands if name in begun.program), None)) is not None:
+                if (name := next((name for name in self.answer_sets if name in begun.program), None)) is not None:
                     raise _misplaced(name, "a query that the database answers itself cannot name") from None
                 answer = passed_on(request)
             # Values are computed here, so that a failure belongs to the attempt.
@@ -639,7 +641,7 @@ class Runner:
 
     # -- several sources ---------------------------------------------------------------------------
 
-    def _sources(self, begun: Attempt, error: errors.AmbiguousNameError) -> Attempt:
+    def _try_sources(self, begun: Attempt, error: errors.AmbiguousNameError) -> Attempt:
         """Run a program whose names occur in several tables: try each of the likeliest ones. Tables win in which the
         program gives something and fewer names had to be read as others.
         """
@@ -665,32 +667,33 @@ class Runner:
         best = [item for item in tried if item[0] == fewest]
         begun = replace(begun, notes=(f"{note}; with the fewest names read as others: {', '.join(item[1] for item in best)}",))
         if len({tuple(item[2].texts) for item in best}) == 1:
-            return self._senses(replace(begun, source=best[0][1]), best[0][2], best[0][3])
+            return self._try_meanings(replace(begun, source=best[0][1]), best[0][2], best[0][3])
         options = tuple(Option(name, name, "", tuple(answer.texts[:5])) for _, name, answer, _ in best)
         return replace(begun, choice=Choice("source", error.message.split("'")[1] if "'" in error.message else "", options))
 
     # -- several entities of one name --------------------------------------------------------------
 
-    def _senses(self, begun: Attempt, answer: Answer, lowered: Lowered) -> Attempt:
+    def _try_meanings(self, begun: Attempt, answer: Answer, lowered: Lowered) -> Attempt:
         """Return an attempt with its answer where each name means one entity, or all its meanings give the same answer;
         else take the meaning that gives something, or offer a choice.
         """
         names = {name for node in alg.postorder(lowered.plan) if isinstance(node, alg.ByName) for name in node.names}
-        ids_of = self._entities(sorted(names))
-        given_ids = {**self.refers, **self.choose}
-        meant = {name: given_ids[name] for name, ids in ids_of.items() if len(ids) > 1 and given_ids.get(name) in ids}
-        ambiguous = {name: ids for name, ids in ids_of.items() if len(ids) > 1 and name not in meant}
-        if meant:
-            answer, lowered = self._answer(begun, begun.source, meant)
+        ids_of = self._ids_by_name(sorted(names))
+        given_ids = {**self.referent_ids, **self.choose}
+        meanings = {name: given_ids[name] for name, ids in ids_of.items() if len(ids) > 1 and given_ids.get(name) in ids}
+        ambiguous = {name: ids for name, ids in ids_of.items() if len(ids) > 1 and name not in meanings}
+        if meanings:
+            answer, lowered = self._answer(begun, begun.source, meanings)
         for name, ids in ambiguous.items():
             answers: dict[str, Answer] = {}
             for entity_id in ids[:MAX_TRIED]:
                 check()
-                answers[entity_id] = self._answer(begun, begun.source, {**meant, name: entity_id})[0]
+                answers[entity_id] = self._answer(begun, begun.source, {**meanings, name: entity_id})[0]
             answering = {entity_id: item for entity_id, item in answers.items() if _has_content(item)}
             if len({tuple(item.texts) for item in answering.values()}) > 1:
                 options = tuple(
-                    Option(entity_id, name, self._about(entity_id), tuple(item.texts[:5])) for entity_id, item in answering.items()
+                    Option(entity_id, name, self._description(entity_id), tuple(item.texts[:5]))
+                    for entity_id, item in answering.items()
                 )
                 return replace(begun, choice=Choice("entity", name, options))
             if len(answering) == 1 and len(answers) > 1:
@@ -698,7 +701,7 @@ class Runner:
                 note = f"{name!r} is the name of {len(ids)} entities; the program gives something for {entity_id!r} alone"
                 begun = replace(begun, notes=(*begun.notes, note))
         stage: Stage | None = None if _has_content(answer) else "running"
-        if begun.language == "cypher" and answer.columns and _of_zero(answer):
+        if begun.language == "cypher" and answer.columns and _is_all_zero(answer):
             self._check_texts(begun.program)
         return replace(
             begun, answer=answer, stage=stage, error="" if stage is None else "the program gives nothing", lowered=lowered
@@ -719,7 +722,7 @@ class Runner:
             with within(_DRAFTS):
                 for name in names[:MAX_DRAFTS]:
                     check()
-                    written = _written(name, quote, attempt.language)
+                    written = _quoted_name(name, quote, attempt.language)
                     program = f"{attempt.program[:start]}{written}{attempt.program[end:]}"
                     draft = self.attempt(attempt.reply, program, attempt.language)
                     if draft.answer is not None and draft.stage is None and draft.gave:
@@ -728,7 +731,7 @@ class Runner:
             check()
         return sorted(result, key=lambda draft: len(draft.doubts))
 
-    def _entities(self, names: list[str]) -> dict[str, list[str]]:
+    def _ids_by_name(self, names: list[str]) -> dict[str, list[str]]:
         """Return the ids of the entities with each name; concepts and rows of tables are left out."""
         if not names:
             return {}
@@ -740,7 +743,7 @@ class Runner:
                 result.setdefault(entity.name, []).append(entity.id)
         return result
 
-    def _about(self, ident: str) -> str:
+    def _description(self, ident: str) -> str:
         """Describe an entity by its first statements, to tell it from others of the same name."""
         plan = alg.Scan(alg.ById((ident,)), None, "subject", "subject")
         lowered = Lowered(plan, [("", plan)])
@@ -752,7 +755,7 @@ class Runner:
         matches would answer 0 and look certain.
         """
         store = self.graph._store_of(None)
-        for key, text in islice(_texts_of(parse_cypher(unfenced(program)).query), MAX_TRIED):
+        for key, text in islice(_compared_texts(parse_cypher(unfenced(program)).query), MAX_TRIED):
             check()
             values = alg.Scan(None, (key,), "subject", "subject", "attribute")
             if plan_texts(store, alg.Names(alg.ByName((text,))), 1) or plan_texts(
@@ -773,10 +776,10 @@ class Runner:
         """Match a pattern with the nearest subgraphs, grouped by the unknown that the question is about."""
         begin = time.perf_counter()
         pattern = Pattern.of(begun.program)
-        if (name := next((node.name for node in pattern.nodes if node.known and node.name in self.stands), None)) is not None:
+        if (name := next((node.name for node in pattern.nodes if node.known and node.name in self.answer_sets), None)) is not None:
             raise _misplaced(name, "a pattern cannot name")
         unknown = [node.name for node in pattern.nodes if not node.known]
-        asked = _asked_for(begun.program)
+        asked = _requested_unknown(begun.program)
         group_by = asked if asked in unknown else unknown[0] if unknown else None
         self.seconds["resolve"] += time.perf_counter() - begin
         begin = time.perf_counter()
@@ -787,7 +790,7 @@ class Runner:
         return replace(begun, answer=answer, stage=stage, error="" if stage is None else "no subgraph is like the pattern")
 
 
-def _written(name: str, mark: str, language: str) -> str:
+def _quoted_name(name: str, mark: str, language: str) -> str:
     """Write a name as a program would, in the same quotes as the name that it replaces."""
     if mark:
         return mark + name.replace("\\", "\\\\").replace(mark, "\\" + mark) + mark
@@ -798,14 +801,14 @@ def _written(name: str, mark: str, language: str) -> str:
 
 def stage_of(error: errors.CondgraphError) -> Stage:
     """Return the stage at which a program failed: its text, its names and literals, or its run."""
-    if isinstance(error, errors.ParseError) or (isinstance(error, errors.UnknownNameError) and error.kind in _OF_LANGUAGE):
+    if isinstance(error, errors.ParseError) or (isinstance(error, errors.UnknownNameError) and error.kind in _LANGUAGE_KINDS):
         return "writing"
     if isinstance(error, (errors.UnknownNameError, errors.AmbiguousNameError, errors.LiteralError)):
         return "resolving"
     return "writing" if isinstance(error, errors.PlanError) else "running"
 
 
-def _texts_of(query: Any) -> Iterator[tuple[str, str]]:
+def _compared_texts(query: Any) -> Iterator[tuple[str, str]]:
     """Yield the properties that a Cypher query compares with a text by `=`, each with the text."""
     stack = [query]
     while stack:
@@ -827,7 +830,7 @@ def _texts_of(query: Any) -> Iterator[tuple[str, str]]:
             stack.extend(getattr(item, name) for name in reversed(list(item.__dataclass_fields__)))
 
 
-def _of_zero(answer: Answer) -> bool:
+def _is_all_zero(answer: Answer) -> bool:
     """Return whether all rows have only zeros, nulls and empty lists, and rest on no statement."""
     return not any(cell for row in answer.values for cell in row) and not len(answer.evidence)
 
@@ -852,7 +855,7 @@ def counts_nothing(answer: Answer) -> bool:
     return len(values) == 1 and type(values[0]) is int and not values[0] and sum(not step.size for step in answer.trace) > 1
 
 
-def _meaning(lowered: Lowered, meant: Mapping[str, alg.Entities]) -> Lowered:
+def _replace_names(lowered: Lowered, meanings: Mapping[str, alg.Entities]) -> Lowered:
     """Replace names in a plan by the entities that they mean."""
     done: dict[int, alg.Node] = {}
     roots = [lowered.plan, *(node for _, node in lowered.steps)]
@@ -861,24 +864,24 @@ def _meaning(lowered: Lowered, meant: Mapping[str, alg.Entities]) -> Lowered:
             if id(node) in done:
                 continue
             rebuilt = rebuild(node, done)
-            if isinstance(node, alg.ByName) and all(name in meant for name in node.names):
-                entities = tuple(meant[name] for name in node.names)
+            if isinstance(node, alg.ByName) and all(name in meanings for name in node.names):
+                entities = tuple(meanings[name] for name in node.names)
                 rebuilt = entities[0] if len(entities) == 1 else alg.Union(entities)
             elif isinstance(node, (alg.Filter, alg.Extend)):
-                rebuilt = _of_meant(rebuilt, meant)
+                rebuilt = _replace_in_rows(rebuilt, meanings)
             done[id(node)] = rebuilt
     steps = [(label, done[id(node)]) for label, node in lowered.steps]
     notes = {id(done[key]): text for key, text in lowered.notes.items() if key in done}
     return Lowered(done[id(lowered.plan)], steps, lowered.warnings, notes, alg.postorder(done[id(lowered.plan)]))
 
 
-def _of_meant(node: Any, meant: Mapping[str, alg.Entities]) -> Any:
-    """Rebuild a filter of rows, or a computed column, to compare ids where it compared a name of `meant`."""
+def _replace_in_rows(node: Any, meanings: Mapping[str, alg.Entities]) -> Any:
+    """Rebuild a filter of rows, or a computed column, to compare ids where it compared a name of `meanings`."""
 
     def name_test(item: expressions.Expression, names: Sequence[Any]) -> expressions.Expression | None:
-        if not (isinstance(item, expressions.Call) and item.name == "name" and any(name in meant for name in names)):
+        if not (isinstance(item, expressions.Call) and item.name == "name" and any(name in meanings for name in names)):
             return None
-        entities = [meant.get(name, alg.ByName((name,))) for name in names]
+        entities = [meanings.get(name, alg.ByName((name,))) for name in names]
         ids = [entity_id for node in entities if isinstance(node, alg.ById) for entity_id in node.ids]
         unresolved = [name for node in entities if isinstance(node, alg.ByName) for name in node.names]
         id_list = expressions.ListOf(tuple(map(expressions.Constant, ids)))
@@ -918,7 +921,7 @@ def _misplaced(name: str, limit: str) -> errors.PlanError:
     return errors.PlanError(f"{name} stands for the entities of an answer, which {limit}")
 
 
-def _asked_for(program: str) -> str:
+def _requested_unknown(program: str) -> str:
     """Return the unknown that a JSON pattern asks for."""
     try:
         pattern = json.loads(program)

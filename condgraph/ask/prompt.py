@@ -71,7 +71,7 @@ _ASKS: Final = (
     (re.compile(r"\bhow (?:high|tall|long|many|much|old|big|large|heavy|far|deep|wide|fast)\b", re.IGNORECASE), "quantity"),
 )
 #: The weight of a synonym, relative to the word itself.
-_OTHER: Final = 0.7
+_SYNONYM: Final = 0.7
 #: The weight of similar letters, relative to whole words.
 _LETTERS: Final = 0.6
 _ENCODER: Final = LexicalEncoder(DIMENSION)
@@ -117,12 +117,12 @@ class Names:
         result = np.zeros(len(self.names))
         if not len(self.names):
             return result
-        worth_of: dict[str, float] = {}
+        word_weights: dict[str, float] = {}
         for word in words_of(question):
-            worth_of[stem(word)] = 1.0
+            word_weights[stem(word)] = 1.0
             for synonym in others(word):
-                worth_of.setdefault(stem(synonym), _OTHER)
-        for word, weight in worth_of.items():
+                word_weights.setdefault(stem(synonym), _SYNONYM)
+        for word, weight in word_weights.items():
             places = self._places.get(word)
             if places:
                 result[places] += weight * self._weight[word]
@@ -162,14 +162,14 @@ class KnownNames:
         self.around: dict[tuple[str, ...], dict[str, list[str]]] = {}
         #: The attributes with the names of entities, cached.
         self.keys: dict[tuple[str, ...], str] = {}
-        self._of_source: dict[str, list[int]] = {}
+        self._by_source: dict[str, list[int]] = {}
         #: The words of the last question, and the scores of the predicates for them.
-        self._asked: tuple[str, NDArray[np.float64]] | None = None
+        self._last_scores: tuple[str, NDArray[np.float64]] | None = None
         #: The positions of the predicates with values of each type.
-        self._typed: dict[str, list[int]] = {}
+        self._by_type: dict[str, list[int]] = {}
         for place, member in enumerate(rows):
             for source, _ in member[5]:
-                self._of_source.setdefault(source, []).append(place)
+                self._by_source.setdefault(source, []).append(place)
 
     @cached
     def spellings(self) -> Spellings:
@@ -203,13 +203,13 @@ class KnownNames:
         """The predicates, indexed by the families of everyday words that refer to them."""
         return Families(self.predicates.names)
 
-    def asked_for(self, words: str) -> NDArray[np.float64]:
+    def predicate_scores(self, words: str) -> NDArray[np.float64]:
         """Return how well each predicate fits the words of a question, from 0 to about 2.5: by its own words and
         letters, by word families (died is `date of death`), and by the type of value that the question asks for (when,
         how many).
         """
-        if self._asked is not None and self._asked[0] == words:
-            return self._asked[1].copy()
+        if self._last_scores is not None and self._last_scores[0] == words:
+            return self._last_scores[1].copy()
         result = self.predicates.scores(words)
         if not len(result):
             return result
@@ -217,19 +217,19 @@ class KnownNames:
         for pattern, kind in _ASKS:
             if pattern.search(words):
                 result[self._of_type(kind)] += _TYPE
-        self._asked = words, result
+        self._last_scores = words, result
         return result.copy()
 
     @cached
-    def naming(self) -> list[int]:
+    def naming_predicates(self) -> list[int]:
         """The positions of predicates with texts that name their subjects, such as `title`."""
         return [at for at in self._of_type("text") if bare(self.predicates.names[at].rpartition(":")[2]) in NAMES]
 
     def _of_type(self, kind: str) -> list[int]:
-        positions = self._typed.get(kind)
+        positions = self._by_type.get(kind)
         if positions is None:
             rows = self.survey["predicates"]
-            positions = self._typed[kind] = [
+            positions = self._by_type[kind] = [
                 at for at, _ in enumerate(rows) if any(v.type == kind for v in self.predicate(at).values)
             ]
         return positions
@@ -271,7 +271,7 @@ class KnownNames:
 
     def of_source(self, source: str) -> list[int]:
         """Return the positions of the predicates of a source."""
-        return self._of_source.get(source, [])
+        return self._by_source.get(source, [])
 
     def predicate(self, place: int) -> PredicateSchema:
         """Return the schema of a predicate."""
@@ -370,7 +370,7 @@ def mentions_in(question: str, known: KnownNames) -> list[Mention]:
                 mentions.append(Mention(text, start, end, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
             elif text in rows:
                 mentions.append(Mention(text, start, end, (text,)))
-            elif spelled := _typed(text, length, known) or _tail(question, spans[first : first + length], text, known):
+            elif spelled := _misspelled(text, length, known) or _last_words(question, spans[first : first + length], text, known):
                 mentions.append(_spelled(text, start, end, spelled))
     mentions += _unspaced(question, spans, mentions, known)
     mentions += _shortened(question, spans, mentions, known)
@@ -378,21 +378,15 @@ def mentions_in(question: str, known: KnownNames) -> list[Mention]:
     return sorted(mentions, key=lambda item: item.start)
 
 
-def _spelled(text: str, start: int, end: int, found: Sequence[Spelling]) -> Mention:
+def _spelled(text: str, start: int, end: int, spellings: Sequence[Spelling]) -> Mention:
     """Return a mention of names as people type them; it is exact where all differ in marks only."""
-    best = sorted(found, key=lambda spelling: -spelling.score)
+    best = sorted(spellings, key=lambda spelling: -spelling.score)
     exact = all(spelling.way == "marks" for spelling in best)
-    return Mention(
-        text,
-        start,
-        end,
-        tuple(spelling.name for spelling in best),
-        exact,
-        () if exact else tuple(spelling.score for spelling in best),
-    )
+    scores = () if exact else tuple(spelling.score for spelling in best)
+    return Mention(text, start, end, tuple(spelling.name for spelling in best), exact, scores)
 
 
-def _typed(text: str, length: int, known: KnownNames) -> list[Spelling]:
+def _misspelled(text: str, length: int, known: KnownNames) -> list[Spelling]:
     """Return the names that equal words of a question except for marks, a letter, or the order of words; none where the
     words only ask.
     """
@@ -407,20 +401,14 @@ def _typed(text: str, length: int, known: KnownNames) -> list[Spelling]:
     spellings = [spelling for spelling in known.spellings.typed(text) if len(words_of(spelling.name)) >= len(words) - 1]
     if words[0] in STOP or words[-1] in STOP:
         # A stop word at an end must be part of the name, unless the name has the same words in another order.
+        ends = [end for end in (slice(1), slice(-1, None)) if words[end][0] in STOP]
         spellings = [
-            spelling
-            for spelling in spellings
-            if spelling.way == "order" or words_of(spelling.name)[:1] == words[:1] or words[0] not in STOP
-        ]
-        spellings = [
-            spelling
-            for spelling in spellings
-            if spelling.way == "order" or words_of(spelling.name)[-1:] == words[-1:] or words[-1] not in STOP
+            item for item in spellings if item.way == "order" or all(words_of(item.name)[end] == words[end] for end in ends)
         ]
     return spellings
 
 
-def _tail(question: str, words: Sequence[tuple[int, int]], text: str, known: KnownNames) -> list[Spelling]:
+def _last_words(question: str, words: Sequence[tuple[int, int]], text: str, known: KnownNames) -> list[Spelling]:
     """Return the names that consist of one more word before several words of a question: at least two with capitals or
     digits besides stop words, and no stop word at the ends.
     """
@@ -432,7 +420,7 @@ def _tail(question: str, words: Sequence[tuple[int, int]], text: str, known: Kno
     return [spelling for spelling in known.spellings.shortened(text) if spelling.way == "last"]
 
 
-def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
+def _shortened(question: str, spans: Sequence[tuple[int, int]], mentions: Sequence[Mention], known: KnownNames) -> list[Mention]:
     """Return mentions of names by all their words but the first, or by their initials: words with capitals or, in a
     question without any name, words with no other meaning.
     """
@@ -445,14 +433,14 @@ def _shortened(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[
             words = words_of(text)
             capital = all(question[a].isupper() for a, _ in spans[first : first + length]) and first > 0
             distinctive = not any(word in STOP or stem(word) in known.stems or others(word) for word in words)
-            if _overlaps([*taken, *result], start, end) or not (distinctive and (capital or not taken)):
+            if _overlaps([*mentions, *result], start, end) or not (distinctive and (capital or not mentions)):
                 continue
             if spelled := known.spellings.shortened(text):
                 result.append(_spelled(text, start, end, spelled))
     return result
 
 
-def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
+def _unspaced(question: str, spans: Sequence[tuple[int, int]], mentions: Sequence[Mention], known: KnownNames) -> list[Mention]:
     """Return mentions of names within runs of letters of a script without spaces (or with particles attached to words)."""
     result: list[Mention] = []
     vocabulary = known.linker.entities
@@ -464,7 +452,7 @@ def _unspaced(question: str, spans: Sequence[tuple[int, int]], taken: Sequence[M
         for size in range(min(end - start, _MAX_UNSPACED), 1, -1):
             for at in range(start, end - size + 1):
                 text = question[at : at + size]
-                if _overlaps([*taken, *result], at, at + size) or not _UNSPACED.search(text):
+                if _overlaps([*mentions, *result], at, at + size) or not _UNSPACED.search(text):
                     continue
                 if places := vocabulary.folded(text):
                     result.append(Mention(text, at, at + size, tuple(dict.fromkeys(vocabulary.names[place] for place in places))))
@@ -481,7 +469,7 @@ _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u
 _MAX_RUN, _MAX_UNSPACED = 120, 20
 
 
-def not_looked_at(question: str) -> str | None:
+def unsearched_warning(question: str) -> str | None:
     """Return a warning about the part of a long question that is not searched for names; None for shorter questions."""
     next_word = next(islice(WORD.finditer(question), MAX_WORDS, None), None)
     next_quote = next(islice(_QUOTED.finditer(question), MAX_WORDS, None), None)
@@ -492,12 +480,12 @@ def not_looked_at(question: str) -> str | None:
     return f"names of the graph are looked for among {first}: what stands behind may be named too"
 
 
-def crowded_aliases(question: str, found: Sequence[Mention], known: KnownNames) -> dict[str, list[str]]:
+def crowded_aliases(question: str, mentions: Sequence[Mention], known: KnownNames) -> dict[str, list[str]]:
     """Return the words of a question that are an alias of so many entities that none is chosen, with the names of these
     entities. Words within a name are left out; of two that overlap, the longer one counts.
     """
     spans = [(result.start(), result.end()) for result in WORD.finditer(question)][:MAX_WORDS]
-    taken = [(item.start, item.end) for item in found if item.names]
+    taken = [(item.start, item.end) for item in mentions if item.names]
     result: dict[str, list[str]] = {}
     for length in range(min(MAX_NAME_WORDS, len(spans)), 0, -1):
         check()
@@ -511,33 +499,33 @@ def crowded_aliases(question: str, found: Sequence[Mention], known: KnownNames) 
     return result
 
 
-def masked(question: str, found: Sequence[Mention]) -> str:
+def masked(question: str, mentions: Sequence[Mention]) -> str:
     """Replace each mention and each number by a mark, so that questions of the same form become equal."""
     parts, at = [], 0
-    for mention in found:
+    for mention in mentions:
         parts += [question[at : mention.start], "~"]
         at = mention.end
     return re.sub(r"\d[\d.,:-]*", "#", "".join([*parts, question[at:]]))
 
 
-def asked_about(question: str, found: Sequence[Mention]) -> str:
+def without_names(question: str, mentions: Sequence[Mention]) -> str:
     """Return a question without its exact names: the words that ask about them. A lower-case word that is also a name,
     such as the tag "director", stays if it may ask.
     """
     parts, at = [], 0
-    for mention in found:
-        if mention.exact and mention.names and not _asks_too(mention.text):
+    for mention in mentions:
+        if mention.exact and mention.names and not _may_ask(mention.text):
             parts += [question[at : mention.start], "~"]
             at = mention.end
     return "".join([*parts, question[at:]])
 
 
-def _asks_too(text: str) -> bool:
+def _may_ask(text: str) -> bool:
     return text.islower() and " " not in text and bool(others(text) or fits(text))
 
 
-def _overlaps(taken: Sequence[Mention], start: int, end: int) -> bool:
-    return any(item.start < end and start < item.end for item in taken)
+def _overlaps(mentions: Sequence[Mention], start: int, end: int) -> bool:
+    return any(item.start < end and start < item.end for item in mentions)
 
 
 def _may_name(question: str, words: Sequence[tuple[int, int]], text: str, known: KnownNames) -> bool:
@@ -566,13 +554,13 @@ def _capital_runs(question: str, spans: Sequence[tuple[int, int]]) -> list[str]:
     return list(texts)
 
 
-def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mention], known: KnownNames) -> list[Mention]:
+def _similar(question: str, spans: list[tuple[int, int]], mentions: Sequence[Mention], known: KnownNames) -> list[Mention]:
     """Return mentions of runs of capitalised words that are not exact names, with the most similar names."""
     result: list[Mention] = []
     run: list[tuple[int, int]] = []
     for number, (start, end) in enumerate([*spans, (len(question), len(question))]):
         word = question[start:end]
-        inside = bool(word) and not _overlaps(taken, start, end)
+        inside = bool(word) and not _overlaps(mentions, start, end)
         capital = inside and (word[:1].isupper() or word[:1].isdigit()) and not (number == 0 and word.casefold() in STOP)
         # A word of the schema belongs to the question, not to a name.
         capital = capital and fold(word) not in known.words
@@ -600,7 +588,7 @@ def _similar(question: str, spans: list[tuple[int, int]], taken: Sequence[Mentio
 
 
 #: The most entities of a question whose relations are looked up.
-_MAX_THINGS: Final = 3
+_MAX_ENTITIES: Final = 3
 #: The most statements around an entity whose second steps are looked up.
 _MAX_AROUND: Final = 2_000
 #: The most sources that are offered where none is given.
@@ -617,8 +605,8 @@ _CUT: Final = 24
 #: The most predicates that are described.
 _MAX_DESCRIBED: Final = 1_000
 #: The number of names that are always listed, and the score that further names need.
-_IN_ANY_CASE: Final = 4
-_FITS: Final = 0.25
+_ALWAYS_LISTED: Final = 4
+_MIN_SCORE: Final = 0.25
 #: The weights of names one and two steps away from an entity, and of names in demonstrations.
 _ONE_STEP, _TWO_STEPS, _DEMONSTRATED = 0.5, 0.2, 0.9
 #: The weight of predicates that name things, where a question has a name of no known entity.
@@ -671,14 +659,14 @@ def excerpt(
         raise OptionError(f"tokens is a whole number and 0 or more, not {tokens!r}")
     counted = estimate if count is None else count
     result = tuple(mentions_in(question, known) if mentions is None else mentions)
-    form, words = masked(question, result), asked_about(question, result)
-    scores = known.asked_for(words)
+    form, words = masked(question, result), without_names(question, result)
+    scores = known.predicate_scores(words)
     for name, weight in (demonstrated or {}).items():
         if (place := known.places.get(name)) is not None:
             scores[place] += _DEMONSTRATED * weight
     if any(not item.names for item in result):
         # A name of no known entity may be a text of a predicate such as `title`.
-        scores[known.naming] += _NAMING
+        scores[known.naming_predicates] += _NAMING
     things = _entity_texts(known, store, result, scores, wording)
     single = [(item, wording.entity(item.names[:1], _key_of(known, store, item.names, wording))) for item, _, _ in things]
     paths = _paths(known, store, single, scores, wording)
@@ -687,13 +675,13 @@ def excerpt(
     allowed = _allowed(known, source, offered)
     order = _order(scores, known.predicates.sizes, allowed)
     concepts = known.concepts.scores(words)
-    _add(concepts, known.concepts.names, demonstrated)
+    _raise_scores(concepts, known.concepts.names, demonstrated)
     writer = _Writer(known, counted, tokens, wording, samples=samples, untrusted=frozenset(untrusted))
     writer.sources(offered, source)
     writer.things([(text, predicates) for _, text, predicates in things])
     writer.paths(paths)
     keys = known.qualifiers.scores(words)
-    _add(keys, known.qualifiers.names, demonstrated)
+    _raise_scores(keys, known.qualifiers.names, demonstrated)
     writer.names(_fitting(concepts, known.concepts.sizes) if source is None else [], _fitting(keys, known.qualifiers.sizes))
     writer.predicates(order)
     text, names = writer.done(order)
@@ -703,10 +691,10 @@ def excerpt(
 def _fitting(scores: NDArray[np.float64], sizes: Sequence[int]) -> list[int]:
     """Return the positions of names that fit the question, in order; the first few in any case."""
     order = _order(scores, sizes, None)
-    return [position for rank, position in enumerate(order) if rank < _IN_ANY_CASE or scores[position] >= _FITS]
+    return [position for rank, position in enumerate(order) if rank < _ALWAYS_LISTED or scores[position] >= _MIN_SCORE]
 
 
-def _add(scores: NDArray[np.float64], names: Sequence[str], demonstrated: Mapping[str, float] | None) -> None:
+def _raise_scores(scores: NDArray[np.float64], names: Sequence[str], demonstrated: Mapping[str, float] | None) -> None:
     """Raise the scores of names that similar questions used."""
     if demonstrated:
         for at, name in enumerate(names):
@@ -748,14 +736,14 @@ def rank_sources(known: KnownNames, scores: NDArray[np.float64], question: str) 
 
 
 def _entity_texts(
-    known: KnownNames, store: Store, found: Sequence[Mention], scores: NDArray[np.float64], words: Wording
+    known: KnownNames, store: Store, mentions: Sequence[Mention], scores: NDArray[np.float64], words: Wording
 ) -> list[tuple[Mention, str, list[str]]]:
     """Describe the first entities in the question: the mention, a text, and the predicates around it with direction and
     type of the other end, the best fitting first. Raises the `scores` of these predicates.
     """
     things: list[tuple[Mention, str, list[str]]] = []
     fitting = scores.copy()
-    for mention in [candidate for candidate in found if candidate.names][:_MAX_THINGS]:
+    for mention in [candidate for candidate in mentions if candidate.names][:_MAX_ENTITIES]:
         check()
         around = predicates_around(known, store, mention.names)
         directions: dict[str, list[str]] = {}
@@ -791,21 +779,21 @@ def _key_of(known: KnownNames, store: Store, names: tuple[str, ...], words: Word
 
 
 def _paths(
-    known: KnownNames, store: Store, found: Sequence[tuple[Mention, str]], scores: NDArray[np.float64], words: Wording
+    known: KnownNames, store: Store, ends: Sequence[tuple[Mention, str]], scores: NDArray[np.float64], words: Wording
 ) -> list[str]:
     """Describe how the entities of a question are connected, by one statement or by two. Raises the `scores` of these
     predicates.
     """
     lines: list[str] = []
-    pairs = [(left, right) for number, left in enumerate(found) for right in found[number + 1 :] if left[0].names != right[0].names]
+    pairs = [(left, right) for number, left in enumerate(ends) for right in ends[number + 1 :] if left[0].names != right[0].names]
     for (first_mention, left_end), (second_mention, right_end) in pairs[:_MAX_PAIRS]:
         check()
         first, second = alg.ByName(first_mention.names), alg.ByName(second_mention.names)
-        steps, back = ([alg.Scan(end, None, *direction, "relation") for direction in _WAYS] for end in (first, second))
+        steps, back = ([alg.Scan(end, None, *direction, "relation") for direction in _DIRECTIONS] for end in (first, second))
         if sum(store.counted(steps + back, lambda _: ())) > _MAX_AROUND:
             continue
         middle = alg.intersect(alg.union(*map(alg.Reached, steps)), alg.union(*map(alg.Reached, back)))
-        connections = [_between(store, left, right) for left, right in ((first, second), (first, middle), (middle, second))]
+        connections = [_connecting(store, left, right) for left, right in ((first, second), (first, middle), (middle, second))]
         for name, _ in (pair for several in connections for pair in several):
             if (place := known.places.get(name)) is not None:
                 scores[place] += _CONNECTS
@@ -816,7 +804,7 @@ def _paths(
     return lines
 
 
-def _between(store: Store, left: alg.Entities, right: alg.Entities) -> list[tuple[str, bool]]:
+def _connecting(store: Store, left: alg.Entities, right: alg.Entities) -> list[tuple[str, bool]]:
     """Return the relations from the left entities to the right ones (True), and from the right to the left (False)."""
     return [
         (name, forward)
@@ -828,7 +816,7 @@ def _between(store: Store, left: alg.Entities, right: alg.Entities) -> list[tupl
 
 
 #: The two directions of following statements: the end where a step begins and the end where it arrives.
-_WAYS: Final[tuple[tuple[End, End], ...]] = (("subject", "object"), ("object", "subject"))
+_DIRECTIONS: Final[tuple[tuple[End, End], ...]] = (("subject", "object"), ("object", "subject"))
 
 
 def predicates_around(known: KnownNames, store: Store, names: tuple[str, ...]) -> dict[str, list[str]]:
@@ -864,32 +852,32 @@ class _Writer:
         samples: bool,
         untrusted: frozenset[str],
     ) -> None:
-        self._known, self._counted, self._left, self._tokens = known, counted, tokens, tokens
+        self._known, self._count, self._tokens_left, self._tokens = known, counted, tokens, tokens
         self._samples, self._untrusted, self._words = samples, untrusted, words
         self._lines: list[str] = []
         #: Lines that go after all others.
-        self._below: list[str] = []
+        self._last_lines: list[str] = []
         #: The line for each predicate that is described.
-        self._told: dict[str, str] = {}
+        self._described: dict[str, str] = {}
         self.named: list[str] = []
         self.keyed: list[str] = []
 
-    def _add(self, lines: Sequence[str], most: float) -> int:
+    def _add_lines(self, lines: Sequence[str], most: float) -> int:
         """Add the lines that fit into `most` tokens; return their number."""
         used = 0
         for number, line in enumerate(lines):
-            cost = self._counted(line + "\n")
-            if used + cost > most or cost > self._left:
+            cost = self._count(line + "\n")
+            if used + cost > most or cost > self._tokens_left:
                 return number
             self._lines.append(line)
-            self._left -= cost
+            self._tokens_left -= cost
             used += cost
         return len(lines)
 
     def sources(self, sources: Sequence[str], source: str | None) -> None:
         """Add the sources that may be meant."""
         if source is None and len(self._known.sources.names) > 1 and sources:
-            self._add([f"Sources: {', '.join(quoted(name) for name in sources)}"], 0.1 * self._tokens)
+            self._add_lines([f"Sources: {', '.join(quoted(name) for name in sources)}"], 0.1 * self._tokens)
 
     def things(self, things: Sequence[tuple[str, list[str]]]) -> None:
         """Add the entities in the question, each with as many of its predicates as fit into its part."""
@@ -897,13 +885,13 @@ class _Writer:
             return
         share = _SHARES["things"] * self._tokens
         title = self._words.things
-        lines, remaining = [title], share - self._counted(title + "\n")
+        lines, remaining = [title], share - self._count(title + "\n")
         for number, (entity, predicates) in enumerate(things):
             part, line = remaining / (len(things) - number), f"- {entity}:"
-            used = self._counted(line + "\n")
+            used = self._count(line + "\n")
             written = 0
             for text in predicates:
-                cost = self._counted(f" {text};")
+                cost = self._count(f" {text};")
                 if used + cost > part:
                     break
                 line += f" {text};"
@@ -913,14 +901,14 @@ class _Writer:
                 lines.append(line.rstrip(";") if predicates else f"{line} nothing")
                 remaining -= used
         if len(lines) > 1:
-            self._add(lines, share)
+            self._add_lines(lines, share)
 
     def paths(self, lines: Sequence[str]) -> None:
         """Add the connections between the entities."""
         if lines and self._samples:
             title = "Connections of these:"
-            if self._counted(f"{title}\n{lines[0]}\n") <= _SHARES["paths"] * self._tokens:
-                self._add([title, *lines], _SHARES["paths"] * self._tokens)
+            if self._count(f"{title}\n{lines[0]}\n") <= _SHARES["paths"] * self._tokens:
+                self._add_lines([title, *lines], _SHARES["paths"] * self._tokens)
 
     def names(self, concepts: Sequence[int], keys: Sequence[int]) -> None:
         """Add the nearest concepts and qualifier keys by name; they go below the predicates."""
@@ -929,18 +917,18 @@ class _Writer:
             (self._words.concepts, self._known.concepts.names, concepts, self.named, _SHARES["concepts"]),
             (self._words.keys, self._known.qualifiers.names, keys, self.keyed, _SHARES["keys"]),
         ):
-            line, listed = self._names(title, [names[at] for at in order], min(small * share * self._tokens, self._left))
+            line, listed = self._names(title, [names[at] for at in order], min(small * share * self._tokens, self._tokens_left))
             if listed:
                 target += listed
-                self._below.append(line)
-                self._left -= self._counted(line + "\n")
+                self._last_lines.append(line)
+                self._tokens_left -= self._count(line + "\n")
 
     def predicates(self, order: Sequence[int]) -> None:
         """Add as many predicates as fit, best first, with direction and the types of their ends; the best in full, and
         more of them in full if all fit.
         """
         title = self._words.predicates
-        share = _SHARES["told"] * self._left - self._counted(title + "\n")
+        share = _SHARES["told"] * self._tokens_left - self._count(title + "\n")
         small = self._tokens < _SMALL
         rich, longest = 0.0 if small else _SHARES["rich"] * share, _CUT if small else MAX_NAME
         lines: dict[int, str] = {}
@@ -949,7 +937,7 @@ class _Writer:
             check()
             value = self._known.predicate(place)
             line = self._line(value, 0) if used < rich else self._words.short(value, longest=longest)
-            cost = self._counted(line + "\n")
+            cost = self._count(line + "\n")
             if used + cost > share:
                 break
             lines[place] = line
@@ -959,14 +947,14 @@ class _Writer:
             for place in lines:
                 check()
                 line = self._line(self._known.predicate(place), 2 if small else 0)
-                cost = self._counted(line + "\n") - self._counted(lines[place] + "\n")
+                cost = self._count(line + "\n") - self._count(lines[place] + "\n")
                 if used + cost > share:
                     break
                 lines[place] = line
                 used += cost
         if lines:
-            self._add([title, *lines.values()], self._left)
-            self._told |= {self._known.predicates.names[place]: line for place, line in lines.items()}
+            self._add_lines([title, *lines.values()], self._tokens_left)
+            self._described |= {self._known.predicates.names[place]: line for place, line in lines.items()}
 
     def _line(self, value: PredicateSchema, length: int) -> str:
         trusted = self._samples and not self._untrusted & {source.name for source in value.sources}
@@ -975,11 +963,11 @@ class _Writer:
     def _names(self, title: str, names: Sequence[str], most: float) -> tuple[str, list[str]]:
         """Return a line with as many of the names as fit, and these names."""
         texts: dict[str, str] = {}
-        used: float = self._counted(title + "\n")
+        used: float = self._count(title + "\n")
         write = self._words.concept if title == self._words.concepts else self._words.name
         for name in names:
             text = write(name)
-            used += self._counted(text + ", ")
+            used += self._count(text + ", ")
             if used > most:
                 break
             texts[name] = text
@@ -988,17 +976,17 @@ class _Writer:
     def done(self, order: Sequence[int]) -> tuple[str, list[str]]:
         """Return the text and the predicates in it; more names fill the remaining tokens."""
         names = self._known.predicates.names
-        further = [names[place] for place in order if names[place] not in self._told]
-        line, listed = self._names(self._words.more, further[:400], self._left)
-        lines = [*self._lines, *self._below, *([line] if listed else [])]
+        further = [names[place] for place in order if names[place] not in self._described]
+        line, listed = self._names(self._words.more, further[:400], self._tokens_left)
+        lines = [*self._lines, *self._last_lines, *([line] if listed else [])]
         text = "\n".join(lines)
         # A tokenizer's tokens may span the ends of lines, so the sum over lines may differ.
-        while lines and self._counted(text) > self._tokens:
+        while lines and self._count(text) > self._tokens:
             lines = lines[:-1]
             listed = []
             text = "\n".join(lines)
         remaining = set(lines)
-        described = [name for name, line in self._told.items() if line in remaining]
+        described = [name for name, line in self._described.items() if line in remaining]
         return text, [*described, *listed]
 
 
@@ -1055,10 +1043,10 @@ def beyond_kopl(question: str) -> str | None:
     return None if match is None else match[0]
 
 
-def speaks_of_now(question: str) -> bool:
+def depends_on_today(question: str) -> bool:
     """Return whether the answer to a question depends on the current date.
 
-    >>> speaks_of_now("Who is the current president?"), speaks_of_now("Who was president in 1984?")
+    >>> depends_on_today("Who is the current president?"), depends_on_today("Who was president in 1984?")
     (True, False)
     """
     return _NOW.search(question[:_MAX_QUESTION]) is not None
@@ -1087,8 +1075,8 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "parts": frozenset({"question", "most"}),
     "function": frozenset({"mark", "question", "step", "function", "values"}),
 }
-_OWN: Final = Path(__file__).with_name("prompts")
-_FILE: Final = re.compile(r"([a-z]+)\.v(\d+)\.txt")
+_FOLDER: Final = Path(__file__).with_name("prompts")
+_FILE_NAME: Final = re.compile(r"([a-z]+)\.v(\d+)\.txt")
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z]+)\}")
 #: The most characters of a prompt file.
 MAX_PROMPT: Final = 50_000
@@ -1098,48 +1086,48 @@ class Prompts:
     """The prompts of one call; `versions` names the file of each."""
 
     def __init__(self, place: str | os.PathLike[str] | None = None) -> None:
-        self._texts = dict(_read(_OWN))
-        self._from = {name: text[0] for name, text in self._texts.items()}
+        self._texts = dict(_cached_prompts(_FOLDER))
+        self._files = {name: text[0] for name, text in self._texts.items()}
         if place is not None:
             folder = Path(place)
             if not folder.is_dir():
                 raise OptionError(f"prompts is a folder with files such as system.v1.txt, not {os.fspath(place)!r}")
-            for name, text in _read_now(folder).items():
-                self._texts[name], self._from[name] = text, str(folder / text[0])
+            for name, text in _read_folder(folder).items():
+                self._texts[name], self._files[name] = text, str(folder / text[0])
 
     @property
     def versions(self) -> dict[str, str]:
         """The file of each prompt, by the prompt's name."""
-        return dict(self._from)
+        return dict(self._files)
 
     def fill(self, name: str, **fields: str) -> str:
         """Return a prompt with its fields filled in; braces in the inserted texts are left as they are."""
         file, text = self._texts[name]
 
-        def replace(found: re.Match[str]) -> str:
-            if found[1] is None:
-                return found[0][0]
-            if found[1] not in fields:
+        def replace(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return match[0][0]
+            if match[1] not in fields:
                 raise OptionError(
-                    f"the prompt {file} has no field {found[1]!r}",
-                    candidates=nearest(found[1], FIELDS[name]),
+                    f"the prompt {file} has no field {match[1]!r}",
+                    candidates=nearest(match[1], FIELDS[name]),
                     hint=f"its fields are {', '.join(sorted(FIELDS[name]))}; a brace is written {{{{",
                 )
-            return fields[found[1]]
+            return fields[match[1]]
 
         return _FIELD.sub(replace, text).strip("\n")
 
 
 @lru_cache(maxsize=4)
-def _read(folder: Path) -> Mapping[str, tuple[str, str]]:
-    return _read_now(folder)
+def _cached_prompts(folder: Path) -> Mapping[str, tuple[str, str]]:
+    return _read_folder(folder)
 
 
-def _read_now(folder: Path) -> dict[str, tuple[str, str]]:
+def _read_folder(folder: Path) -> dict[str, tuple[str, str]]:
     """Return the file name and text of the newest version of each prompt in a folder."""
     result: dict[str, tuple[int, str, str]] = {}
     for path in sorted(folder.iterdir()):
-        match = _FILE.fullmatch(path.name)
+        match = _FILE_NAME.fullmatch(path.name)
         if match is None:
             continue
         if match[1] not in FIELDS:
@@ -1153,12 +1141,12 @@ def _read_now(folder: Path) -> dict[str, tuple[str, str]]:
     return {name: (file, text) for name, (_, file, text) in result.items()}
 
 
-def mark_of(seed: int, taken: Sequence[str]) -> str:
+def mark_of(seed: int, texts: Sequence[str]) -> str:
     """Return a word that occurs in none of the texts, to mark the beginning and end of data; determined by the seed."""
     random = Random(f"mark {seed}")
     while True:
         mark = f"DATA-{random.getrandbits(64):016x}"
-        if not any(mark in text for text in taken):
+        if not any(mark in text for text in texts):
             return mark
 
 

@@ -55,12 +55,13 @@ _NUMBER: Final = re.compile(r"\d+(?:[.,'’ \u00a0\u202f]\d{3}(?!\d))*(?:[.,]\d+
 #: Typical words of English questions, those among them that other languages have, too, and common words of these.
 _ENGLISH: Final = frozenset("what which who whom whose when where why how is are was were does did has have the list name".split())  # noqa: SIM905
 _SHARED: Final = frozenset("is are was has list name".split())  # noqa: SIM905
-_OF_OTHERS: Final = """der die das den dem des ein eine ist sind wer wie wo wann welche welcher welches welchem wurde hat von und im
+_FOREIGN: Final = frozenset(
+    """der die das den dem des ein eine ist sind wer wie wo wann welche welcher welches welchem wurde hat von und im
 het een van de wat waar welke le la les du des est quel quelle qui ou el los las del es que cual quien donde il di che quale os da
-do em qual"""
-_OTHERS: Final = frozenset(_OF_OTHERS.split())
+do em qual""".split()  # noqa: SIM905
+)
 #: Letters of languages that use a decimal point.
-_POINT: Final = re.compile(r"[\u0900-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_POINT_SCRIPTS: Final = re.compile(r"[\u0900-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _MONTHS: Final = "january february march april may june july august september october november december".split()  # noqa: SIM905
 
 
@@ -97,9 +98,9 @@ def cited(answer: Answer) -> list[str]:
     return list(dict.fromkeys([*showing, *statements]))[:MAX_CITED]
 
 
-def renumbered(text: str, by: int) -> str:
-    """Increase the numbers of statements in a text by `by`."""
-    return _CITED.sub(lambda match: f"[{', '.join(str(int(number) + by) for number in match[1].split(','))}]", text)
+def renumbered(text: str, offset: int) -> str:
+    """Increase the numbers of statements in a text by `offset`."""
+    return _CITED.sub(lambda match: f"[{', '.join(str(int(number) + offset) for number in match[1].split(','))}]", text)
 
 
 def facts_of(answer: Answer, statements: Sequence[str]) -> str:
@@ -118,14 +119,16 @@ def sentences(text: str, statements: Sequence[str]) -> tuple[Sentence, ...]:
     return tuple(result)
 
 
-def holding(text: str, question: str, answer: Answer, statements: Sequence[str], known: KnownNames | None) -> tuple[str, list[str]]:
+def checked_text(
+    text: str, question: str, answer: Answer, statements: Sequence[str], known: KnownNames | None
+) -> tuple[str, list[str]]:
     """Return the sentences of a model's text that hold, and why the others do not.
 
     The text is "" if the sentences contain no value of the answer.
     """
     kept, wrong = [], []
     for part in parts_of(text):
-        if why := why_not(part, question, answer, statements, known):
+        if why := sentence_fault(part, question, answer, statements, known):
             wrong.append(why)
         else:
             kept.append(part)
@@ -133,7 +136,7 @@ def holding(text: str, question: str, answer: Answer, statements: Sequence[str],
     values = answer.texts[:MAX_CITED_VALUES]
     if not text.strip():
         wrong.append("it is empty")
-    elif kept and values and not any(_said(value, result, question) for value in values):
+    elif kept and values and not any(_states_value(value, result, question) for value in values):
         return "", [*wrong, "it says no value of the answer"]
     return result, wrong
 
@@ -148,7 +151,7 @@ def _numbers(part: str) -> list[int]:
     return [int(number) for match in _CITED.finditer(part) for number in match[1].split(",")]
 
 
-def why_not(part: str, question: str, answer: Answer, statements: Sequence[str], known: KnownNames | None) -> str:
+def sentence_fault(part: str, question: str, answer: Answer, statements: Sequence[str], known: KnownNames | None) -> str:
     """Return why a sentence does not hold, or "" if it does."""
     numbers = _numbers(part)
     if not numbers:
@@ -178,7 +181,7 @@ def why_not(part: str, question: str, answer: Answer, statements: Sequence[str],
     return ""
 
 
-def _said(value: str, text: str, question: str) -> bool:
+def _states_value(value: str, text: str, question: str) -> bool:
     """Return whether a text contains a value, with numbers in the notation of the question's language."""
     if _appears(value, text):
         return True
@@ -194,7 +197,7 @@ def _decimal_comma(question: str) -> bool:
     >>> _decimal_comma("Wie hoch ist er?"), _decimal_comma("How high is it?"), _decimal_comma("有多高？")
     (True, False, False)
     """
-    return not english(question) and not _POINT.search(question)
+    return not english(question) and not _POINT_SCRIPTS.search(question)
 
 
 def english(question: str) -> bool:
@@ -204,8 +207,8 @@ def english(question: str) -> bool:
     (True, False, False, False)
     """
     words = set(words_of(question))
-    found = words & _ENGLISH
-    return bool(found) and len(found - _SHARED) + len(found) > len(words & _OTHERS)
+    matching = words & _ENGLISH
+    return bool(matching) and len(matching - _SHARED) + len(matching) > len(words & _FOREIGN)
 
 
 def foreign(question: str) -> bool:
@@ -214,7 +217,7 @@ def foreign(question: str) -> bool:
     >>> foreign("Wer schrieb Faust?"), foreign("尼泊尔的首都是什么？"), foreign("Capital of Nepal"), foreign("Who wrote Faust?")
     (True, True, False, False)
     """
-    others = bool(_OTHERS & set(words_of(question)))
+    others = bool(_FOREIGN & set(words_of(question)))
     return not english(question) and (others or any(letter > "\u036f" and letter.isalpha() for letter in question))
 
 
@@ -233,10 +236,10 @@ def _values(text: str, *, comma: bool) -> set[str]:
     >>> _values("8,091.50 m", comma=False), _values("8.091,5", comma=True), sorted(_values("1917-11-09", comma=False))
     ({'8091.5'}, {'8091.5'}, ['11', '1917', '9'])
     """
-    return set(_read(text, comma))
+    return set(_read_numbers(text, comma))
 
 
-def _read(text: str, comma: bool) -> Iterator[str]:
+def _read_numbers(text: str, comma: bool) -> Iterator[str]:
     mark, other = (",", ".") if comma else (".", ",")
     for match in _NUMBER.finditer(text):
         whole, _, decimals = match[0].partition(mark)
@@ -582,8 +585,8 @@ class Asked:
         return html.page(f"{self.status}: {self.question}", tables, warnings=self.warnings)
 
 
-def _option(one: Option) -> dict[str, Any]:
-    return {"key": one.key, "name": one.name, "about": one.about, "answers": list(one.texts)}
+def _option(option: Option) -> dict[str, Any]:
+    return {"key": option.key, "name": option.name, "about": option.about, "answers": list(option.texts)}
 
 
 # -- options -----------------------------------------------------------------------------------------
@@ -599,7 +602,7 @@ _EXCERPT_SHARE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AnswerSet:
     """The entities for which a word for an answer stands in a plan, and their number."""
 
     entities: Entities
@@ -635,7 +638,7 @@ class AskOptions:
     parts: str = "never"
     #: For a part: the outcomes of earlier parts, and the entities in them, by the words for them.
     answers: Mapping[str, Asked] = field(default_factory=dict)
-    stands: Mapping[str, Standing] = field(default_factory=dict)
+    answer_sets: Mapping[str, AnswerSet] = field(default_factory=dict)
     on_unknown: OnUnknown = "error"
 
     def __post_init__(self) -> None:
@@ -676,7 +679,7 @@ class AskOptions:
         return EXCERPT if whole is None else int(_EXCERPT_SHARE * whole)
 
     @property
-    def heat(self) -> float:
+    def sampling_temperature(self) -> float:
         """The temperature: 0 for one sample, to get the likeliest program, and 0.7 for several, so that they differ."""
         return self.temperature if self.temperature is not None else 0.0 if self.samples == 1 else 0.7
 

@@ -495,16 +495,16 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     Calls `tell` with `{"step": ...}` after each step, with `{"text": ...}` for pieces of the model's
     text if requested, and finally with `{"outcome": ...}`.
     """
-    from condgraph.ask.chat import lasting, recalled
+    from condgraph.ask.chat import lasting_choices, rerun_turns
     from condgraph.models.chat import Budget
 
     started = time.perf_counter()
     turns = [_turn(item) for item in arguments.get("before") or ()]
     with within(timeout):
-        before = recalled(graph, turns, limit=arguments["limit"])
+        before = rerun_turns(graph, turns, limit=arguments["limit"])
     choose: dict[str, str] = {}
     for turn in turns:
-        choose |= lasting(turn.choose)
+        choose |= lasting_choices(turn.choose)
     choose |= arguments.get("choose") or {}
     timeout = max(timeout - (time.perf_counter() - started), 0.001)
 

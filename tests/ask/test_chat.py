@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import condgraph
 from condgraph.aio import AsyncGraph
-from condgraph.ask.chat import Turn, recalled
+from condgraph.ask.chat import Turn, rerun_turns
 from condgraph.ask.records import Asked, AskStep
 from condgraph.cli.app import app
 from condgraph.engine.errors import OptionError
@@ -238,14 +238,14 @@ def test_turns_that_somebody_else_kept(plays: Graph) -> None:
     model = Scripted(*(program for _, program in TURNS))
     chat = plays.chat(model, via="kopl")
     turns = [chat.ask(question) for question, _ in TURNS]
-    again = recalled(plays, [Turn(question, program, "kopl") for question, program in TURNS])
+    again = rerun_turns(plays, [Turn(question, program, "kopl") for question, program in TURNS])
     assert [turn.texts for turn in again] == [turn.texts for turn in turns]
     assert [turn.references for turn in again] == [turn.references for turn in turns]
     one = plays.ask("and his children?", Scripted(CHILDREN), via="kopl", before=again[:3])
     assert referents(one) == referents(turns[3])
     assert len(model.seen) == len(TURNS)
     # A program that no longer runs, or was none, leaves what its question names.
-    lost = recalled(plays, [Turn("Who wrote Hamlet?", "Find(Hamlet) Relate(", "kopl"), Turn("Who was born in Stratford?")])
+    lost = rerun_turns(plays, [Turn("Who wrote Hamlet?", "Find(Hamlet) Relate(", "kopl"), Turn("Who was born in Stratford?")])
     assert [turn.status for turn in lost] == ["failed", "failed"]
     assert plays.ask("and its genre?", Scripted("Find(Hamlet) QueryAttr(genre)"), via="kopl", before=lost[:1]).texts == ["tragedy"]
 
@@ -253,8 +253,8 @@ def test_turns_that_somebody_else_kept(plays: Graph) -> None:
 def test_a_choice_lasts_in_turns_that_somebody_else_kept() -> None:
     graph = springfields()
     first = Turn("What is the state of Springfield?", "Find(Springfield) Relate(state, forward) QueryName()", "kopl")
-    assert recalled(graph, [first])[0].status == "failed"
-    chosen = recalled(graph, [replace(first, choose={"Springfield": "s2"}), first])
+    assert rerun_turns(graph, [first])[0].status == "failed"
+    chosen = rerun_turns(graph, [replace(first, choose={"Springfield": "s2"}), first])
     assert [turn.texts for turn in chosen] == [["Oregon"], ["Oregon"]]
     with pytest.raises(OptionError, match="'it' may not mean 'nowhere'"):
-        recalled(graph, [replace(first, choose={"Springfield": "s2"}), Turn("Where is it?", choose={"it": "nowhere"})])
+        rerun_turns(graph, [replace(first, choose={"Springfield": "s2"}), Turn("Where is it?", choose={"it": "nowhere"})])

@@ -10,7 +10,7 @@ import pytest
 
 import condgraph
 from condgraph import Quantity, Ref, Statement
-from condgraph.ask.prompt import calls_for, speaks_of_now
+from condgraph.ask.prompt import calls_for, depends_on_today
 from condgraph.engine.errors import OptionError
 from condgraph.graph import Graph
 from condgraph.models.chat import Budget
@@ -107,7 +107,7 @@ def test_the_date_is_shown_where_a_question_speaks_of_now(graph: Graph) -> None:
     system, _ = prompt_of(graph, "How old is Ann now?", today=date(2020, 2, 3))
     assert "Today is 2020-02-03." in system
     assert f"Today is {date.today().isoformat()}." in prompt_of(graph, "Who is the current mayor?")[0]
-    assert not speaks_of_now("Who was mayor in 1984?")
+    assert not depends_on_today("Who was mayor in 1984?")
 
 
 def test_every_call_that_is_shown_is_one_of_the_language(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import condgraph
-from condgraph.ask.chat import Turn, recalled
-from condgraph.ask.parts import InParts, split
+from condgraph.ask.chat import Turn, rerun_turns
+from condgraph.ask.parts import AskingInParts, split
 from condgraph.ask.pipeline import Asking
 from condgraph.ask.records import Asked, AskOptions, AskStep
 from condgraph.cli.app import app
@@ -130,9 +130,9 @@ def test_parts_of_a_turn_that_somebody_else_kept(graph: Graph) -> None:
     """What the program of a later part refers to is run again before it."""
     turn = graph.chat(Scripted(SPLIT, IN_ASIA, CAPITALS), via="kopl").ask(QUESTION, parts="always")
     parts = [Turn(part.question, part.program, part.language, part.source) for part in turn.parts]
-    (again,) = recalled(graph, [Turn(QUESTION, turn.program, turn.language, parts=parts)], limit=3)
+    (again,) = rerun_turns(graph, [Turn(QUESTION, turn.program, turn.language, parts=parts)], limit=3)
     assert (again.texts, again.references, again.question) == (turn.texts, turn.references, QUESTION)
-    assert recalled(graph, [Turn(QUESTION, turn.program, turn.language)])[0].status == "failed"
+    assert rerun_turns(graph, [Turn(QUESTION, turn.program, turn.language)])[0].status == "failed"
 
 
 def test_only_what_fails_or_is_doubted_is_split(graph: Graph) -> None:
@@ -197,7 +197,7 @@ def test_one_budget_is_for_all_parts(graph: Graph) -> None:
 
 def test_the_time_is_over_before_all_parts(graph: Graph) -> None:
     """The answer to a part is none to the question."""
-    asking = InParts(graph, QUESTION, model_of(Scripted(IN_ASIA)), AskOptions(via="kopl", parts="always"))
+    asking = AskingInParts(graph, QUESTION, model_of(Scripted(IN_ASIA)), AskOptions(via="kopl", parts="always"))
     asking.texts = SPLIT.split("\n")
     asking.now = Asking(graph, "Which countries are in Asia?", asking.model, asking.options)
     asking.now.run()

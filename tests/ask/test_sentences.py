@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import condgraph
-from condgraph.ask.records import holding, sentences
+from condgraph.ask.records import checked_text, sentences
 from condgraph.engine.facts import Ref, Statement
 from condgraph.engine.values import Quantity
 from condgraph.graph import Graph
@@ -87,4 +87,4 @@ def test_sentences_and_their_statements() -> None:
 def test_hostile_texts_take_linear_time(graph: Graph) -> None:
     answer = graph.kopl(HIGH)
     for text in ("[1" * 100_000, ". " * 100_000, "1." * 100_000, "[1] " * 100_000, "9" * 100_000):
-        assert holding(text, "How high?", answer, ["x"], None)[1]
+        assert checked_text(text, "How high?", answer, ["x"], None)[1]
