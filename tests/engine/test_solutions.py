@@ -415,3 +415,11 @@ def test_operators_are_counted_by_themselves() -> None:
     sizes = alg.Pattern((alg.StatementPattern(alg.Variable("e"), ("size",), alg.Variable("size")),))
     known = alg.Pattern((alg.StatementPattern(alg.Variable("e"), ("knows",), alg.Variable("friend")),))
     assert count(graph.current, [alg.Join(known, sizes), sizes, known]) == [1, 200, 1]
+
+
+def test_rows_are_joined_column_by_column_within_the_deadline() -> None:
+    scope = Run(graph()).scope
+    rows = rowset.RowSet(scope, 2, {"x": rowset.Terms.unbound(2)})
+    assert rowset.concatenated([rows, rows], ["x"], scope).size == 4
+    with pytest.raises(DeadlineError), within(1e-9):
+        rowset.concatenated([rows, rows], ["x"], scope)

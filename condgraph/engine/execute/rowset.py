@@ -751,4 +751,4 @@ def concatenated(parts: Sequence[RowSet], names: Sequence[str], scope: Scope) ->
         raise too_many(size, "a union", "filter its parts first")
     if not parts:
         return RowSet(scope, 0, {name: Terms.unbound(0) for name in names})
-    return RowSet(scope, size, {name: Terms.joined([part.column(name) for part in parts]) for name in names})
+    return RowSet(scope, size, {name: Terms.joined([part.column(name) for part in parts]) for name in watched(names, 1)})

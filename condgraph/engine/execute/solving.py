@@ -269,6 +269,8 @@ class Solver:
                 if through is not None:
                     return through
         for options in leading.values():
+            # Each takes a moment for millions of rows.
+            check()
             bounds = [edge.index(backward).bounds(ends[self._near_end(edge, backward)]) for edge, backward in options]
             counts = np.min([high - low for low, high in bounds], axis=0)
             cost = (int(counts.sum()), options[0][0].number)
@@ -294,6 +296,7 @@ class Solver:
         ends: dict[str, Numbers],
     ) -> rowset.RowSet:
         """Return the rows with each candidate of a variable that all edges to it share."""
+        check()
         counts = [high - low for low, high in limits]
         far = options[0][0].subject if options[0][1] else options[0][0].object
         if len(options) == 1 and self._is_only_counted(far, rows, options) and far not in self.within:
