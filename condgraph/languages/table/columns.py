@@ -100,9 +100,9 @@ def may_have(known: PossibleClasses, predicate: str, end: End, schema: KnownSche
 
 
 def all_may_have(known: PossibleClasses, predicate: str, schema: KnownSchema) -> bool:
-    """Whether entities of all these classes may be subjects of a predicate; True if unknown."""
+    """Whether entities of all these classes may be subjects of a predicate; False if unknown."""
     end_classes = schema.end_classes(predicate, "subject")
-    return end_classes is None or any(classes <= end_classes for classes in known or ())
+    return end_classes is not None and any(classes <= end_classes for classes in known or ())
 
 
 def in_words(classes: Classes) -> str:
