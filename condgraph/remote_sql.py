@@ -167,9 +167,7 @@ class NativeSqlGraph(SqlGraph):
             types = ", ".join(f'{_toml(item.predicate)} = "{_WORDS[item.kind]}"' for item in table.values)
             lines.append(f"types = {{ {types} }}")
             for reference in table.references:
-                joins.append(
-                    f"{_toml(_place(table.name, reference.columns))} = {_toml(_place(reference.target, reference.others))}"
-                )
+                joins.append(f"{_toml(_place(table.name, reference.columns))} = {_toml(_place(reference.target, reference.keys))}")
         return "\n".join([*lines, "", "[joins]", *joins]) + "\n"
 
     @property
@@ -242,8 +240,8 @@ def _declare(tables: list[Table], mapping: Path | None, reading: Reading) -> Non
     for table in tables:
         for reference in table.references:
             referenced_table = next(item for item in tables if item.name == reference.target)
-            reference.others = tuple(
-                next(column.predicate for column in referenced_table.columns if column.real == item) for item in reference.others
+            reference.keys = tuple(
+                next(column.predicate for column in referenced_table.columns if column.real == item) for item in reference.keys
             )
     declared = Declared() if mapping is None else of_file(mapping, headers)
     if declared.type_columns:

@@ -95,7 +95,7 @@ class Reference:
 
     columns: tuple[str, ...]
     target: str
-    others: tuple[str, ...]
+    keys: tuple[str, ...]
     certain: bool = True
 
 
@@ -190,7 +190,7 @@ def _of_duckdb(engine: DuckDb) -> list[Table]:
         # The catalogue does not tell which columns have a collation.
         item.ordered = collated and item.sort == "text"
         table.columns.append(item)
-    _tell_apart(list(tables.values()))
+    _qualify_names(list(tables.values()))
     for schema, real, sort, columns, other, target_columns in engine.read(sqlglot.parse_one(_KEYS, dialect="duckdb")):
         table = tables[schema, real]
         if sort == "PRIMARY KEY":
@@ -274,17 +274,17 @@ def _of_postgres(engine: Postgres) -> tuple[list[Table], list[str]]:
         if oid in tables:
             tables[oid].columns.append(_postgres_column(real, types, kind, modifier, collation))
             numbers.setdefault(oid, {})[number] = real
-    _tell_apart(list(tables.values()))
-    notes = [f"{called!r} {why}: left out" for called, why in left_out.values() if not called.startswith("condgraph ")]
-    for sort, oid, mine, other, others, sure in rows(_PG_KEYS):
+    _qualify_names(list(tables.values()))
+    notes = [f"{omitted!r} {why}: left out" for omitted, why in left_out.values() if not omitted.startswith("condgraph ")]
+    for sort, oid, key, other, target_key, validated in rows(_PG_KEYS):
         if oid not in tables:
             continue
-        columns = tuple(numbers[oid][item] for item in mine)
+        columns = tuple(numbers[oid][item] for item in key)
         if sort == "p":
             tables[oid].key = columns
         elif other in tables:
-            theirs = tuple(numbers[other][item] for item in others)
-            tables[oid].references.append(Reference(columns, tables[other].name, theirs, certain=sure))
+            target_columns = tuple(numbers[other][item] for item in target_key)
+            tables[oid].references.append(Reference(columns, tables[other].name, target_columns, certain=validated))
         elif other in left_out:
             named_columns = " + ".join(map(repr, columns))
             notes.append(f"{named_columns} of {tables[oid].name!r} refers to {left_out[other][0]!r}, which is left out: values")
@@ -307,7 +307,7 @@ def _postgres_column(real: str, types: dict[int, list[Any]], kind: int, modifier
     return Column(real, real, shown, sort, digits, collation not in (None, "default", "C", "POSIX"))
 
 
-def _tell_apart(tables: Sequence[Table]) -> None:
+def _qualify_names(tables: Sequence[Table]) -> None:
     """Add the schemas to the names of tables that share a name."""
     names = [table.real for table in tables]
     for table in tables:
@@ -478,9 +478,9 @@ class Cells(ABC):
         unknown = both([exp.Is(this=nearest.copy(), expression=NULL.copy()), positive.copy()])
         side = case([(either([less, unknown]), literal("0"))], literal("2"))
         same: exp.Expr = exp.EQ(this=nearest, expression=cell.copy())
-        most = _most(item)
-        if most is not None:
-            same = either([fitting(cell, most), same])
+        bound = _max_exact(item)
+        if bound is not None:
+            same = either([is_within(cell, bound), same])
         parts = {"exact": short.copy(), "tie": exp.DPipe(this=side, expression=order)}
         return {part: case([(same.copy(), NULL.copy())], value) for part, value in parts.items()}
 
@@ -506,7 +506,7 @@ def _new_year(year: exp.Expr, before: int) -> exp.Expr:
 #: Digits of a decimal that every float holds.
 DIGITS: Final = 15
 #: From here on, floats are whole numbers.
-WHOLE: Final = 2**53
+MAX_EXACT: Final = 2**53
 #: The error of a query that meets a number beyond all floats.
 TOO_LONG: Final = "a number is too large or too small to be compared here"
 #: White space as in `str.split`.
@@ -531,10 +531,10 @@ def _trimmed(side: str, text: exp.Expr, mark: str) -> exp.Expr:
     return exp.Trim(this=text, expression=literal(mark), position=side)
 
 
-def _most(item: Column) -> int | None:
+def _max_exact(item: Column) -> int | None:
     """Return a number up to which all numbers of a column are exact as floats; None if there is none."""
     if item.whole:
-        return WHOLE
+        return MAX_EXACT
     if item.digits is None or item.digits[1] > DIGITS:
         return None
     return int(10 ** (DIGITS - item.digits[1]))
@@ -545,9 +545,9 @@ def no_end(item: Bound) -> exp.Expr:
     return item.moment(f"{_LAST_YEAR}-01-01" if item.sort == "date" else f"{_LAST_YEAR}-01-01 00:00:00")
 
 
-def fitting(cell: exp.Expr, most: int) -> exp.Expr:
-    """Return a test that the absolute value of a number is at most `most`."""
-    return exp.Between(this=cell.copy(), low=literal(-most), high=literal(most))
+def is_within(cell: exp.Expr, bound: int) -> exp.Expr:
+    """Return a test that the absolute value of a number is at most `bound`."""
+    return exp.Between(this=cell.copy(), low=literal(-bound), high=literal(bound))
 
 
 def decimal(cell: exp.Expr) -> exp.Cast:
@@ -595,8 +595,8 @@ class DuckDbCells(Cells):
         if item.sort == "single":
             return by_text
         if item.sort == "decimal" and item.inexact:
-            most = _most(item)
-            return by_text if most is None else case([(fitting(cell, most), cast(cell, "double"))], by_text)
+            bound = _max_exact(item)
+            return by_text if bound is None else case([(is_within(cell, bound), cast(cell, "double"))], by_text)
         return cast(cell, "double")
 
     def nearest(self, item: Column, cell: exp.Expr) -> exp.Expr:
@@ -608,7 +608,7 @@ class DuckDbCells(Cells):
         assert item.digits is not None
         kind = exp.DataType.build(f"decimal(38, {item.digits[1]})")
         printed = exp.TryCast(this=cast(number.copy(), "text"), to=kind)
-        return case([(fitting(number, WHOLE), printed)], exp.TryCast(this=whole, to=kind.copy()))
+        return case([(is_within(number, MAX_EXACT), printed)], exp.TryCast(this=whole, to=kind.copy()))
 
 
 class PostgresCells(Cells):
@@ -692,7 +692,7 @@ class PostgresCells(Cells):
             return case([(last, large)], whole)
         none = exp.GT(this=exp.Abs(this=cell.copy()), expression=decimal(literal("1e300")))
         printed = decimal(cast(number.copy(), "text"))
-        return case([(none, NULL.copy()), (fitting(number, WHOLE), printed), (last, large)], whole)
+        return case([(none, NULL.copy()), (is_within(number, MAX_EXACT), printed), (last, large)], whole)
 
 
 def _two(kind: str) -> exp.Expr:

@@ -61,11 +61,11 @@ class Compiler:
     def __init__(self, place: str, schema: StoredSchema, plans: Sequence[Node] = ()) -> None:
         self.place, self.schema = place, schema
         self.tests = Tests(not schema.inexact, self.members)
-        self._takers = _takers(plans)
+        self._uses = _count_uses(plans)
         self._depth = 0
         self._parts: list[tuple[str, Query]] = []
         self._names: dict[int, str] = {}
-        self._kept: list[Node] = []
+        self._nodes: list[Node] = []
         self.recursive = False
 
     # -- parts -------------------------------------------------------------------------------------
@@ -100,25 +100,25 @@ class Compiler:
 
     def entities(self, node: alg.Entities) -> str:
         """Return the part with the distinct entities of an operator."""
-        return self._made(node, _ENTITIES)
+        return self._part_of(node, _ENTITIES)
 
     def facts(self, node: alg.Facts) -> str:
         """Return the part with the distinct statements of an operator."""
-        return self._made(node, _FACTS)
+        return self._part_of(node, _FACTS)
 
-    def _made(self, node: Node, table: dict[type, Any]) -> str:
+    def _part_of(self, node: Node, table: dict[type, Any]) -> str:
         if id(node) not in self._names:
             depth, self._depth = self._depth, 0
             query = table[type(node)](self, node)
             self._depth = depth
             self._names[id(node)] = self.let(type(node).__name__.lower(), query)
             # Keep a reference, so that no other operator gets the same `id`.
-            self._kept.append(node)
+            self._nodes.append(node)
         return self._names[id(node)]
 
-    def _own(self, node: Node, table: dict[type, Any]) -> exp.Query | None:
+    def _inlined(self, node: Node, table: dict[type, Any]) -> exp.Query | None:
         """Return the query of an operator if only one other takes it; else None."""
-        if self._takers[id(node)] != 1 or id(node) in self._names or self._depth >= _MAX_DEPTH:
+        if self._uses[id(node)] != 1 or id(node) in self._names or self._depth >= _MAX_DEPTH:
             return None
         self._depth += 1
         query: exp.Query = table[type(node)](self, node)
@@ -131,7 +131,7 @@ class Compiler:
 
     def members(self, node: alg.Entities) -> Query:
         """Return the query of a set, for membership tests."""
-        query = self._own(node, _ENTITIES)
+        query = self._inlined(node, _ENTITIES)
         if isinstance(query, exp.Select):
             query.set("distinct", None)
         return self.set_of(node) if query is None else query
@@ -140,7 +140,7 @@ class Compiler:
         """Return a query of an operator's statements, to which tests can be added, and the name of the table with their
         columns.
         """
-        query = self._own(node, _FACTS)
+        query = self._inlined(node, _FACTS)
         if query is None:
             part = self.facts(node)
             return self.all_of(part), part
@@ -171,7 +171,7 @@ class Compiler:
         return select(_STAR.copy()).from_(self.bound(table), copy=False)
 
 
-def _takers(plans: Sequence[Node]) -> Counter[int]:
+def _count_uses(plans: Sequence[Node]) -> Counter[int]:
     """Count the uses of each operator in some plans, by `id`; a plan itself counts as one more."""
     nodes = {id(node): node for plan in plans for node in postorder(plan)}
     return Counter(map(id, [*plans, *(child for node in nodes.values() for child in node.inputs())]))
@@ -197,14 +197,14 @@ def _every(compiler: Compiler, node: alg.AllEntities) -> Query:
         .from_(compiler.stored("place"), copy=False)
         .where(within(column("source"), compiler.source(node.source)), copy=False)
     )
-    told = compiler.let(
-        "told",
+    in_source = compiler.let(
+        "in_source",
         select(column("s"), column("o"))
         .from_(compiler.stored("statement"), copy=False)
         .where(within(column("f"), placed), copy=False),
     )
     ends = together(
-        [select(column(end)).from_(compiler.bound(told), copy=False).where(known(column(end)), copy=False) for end in "so"]
+        [select(column(end)).from_(compiler.bound(in_source), copy=False).where(known(column(end)), copy=False) for end in "so"]
     )
     return query.where(either([own, within(column("e"), ends)]), copy=False)
 
@@ -249,16 +249,16 @@ def _neighbour(compiler: Compiler, node: alg.Neighbour) -> Query:
         .from_(compiler.stored("entity"), copy=False)
         .where(known(column("source")), copy=False),
     )
-    there = exp.Add(this=column("at", "a"), expression=literal(node.distance))
-    beside = both(
+    position = exp.Add(this=column("at", "a"), expression=literal(node.distance))
+    is_neighbour = both(
         [
             exp.EQ(this=column("source", "a"), expression=column("source", "b")),
-            exp.EQ(this=column("at", "b"), expression=there),
+            exp.EQ(this=column("at", "b"), expression=position),
             within(column("e", "a"), compiler.members(node.of)),
         ]
     )
     pair = select(column("e", "b"), distinct=True).from_(compiler.bound(rows, "a"), copy=False)
-    return pair.join(compiler.bound(rows, "b"), on=beside, copy=False)
+    return pair.join(compiler.bound(rows, "b"), on=is_neighbour, copy=False)
 
 
 def _reached(compiler: Compiler, node: alg.Reached) -> Query:
@@ -313,7 +313,7 @@ def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
     values = compiler.let("values", compiler.all_of(compiler.facts(scan)).where(one_of(column("kind"), tested), copy=False))
     unit = coalesce(column("unit"), literal(""))
     word = case([(exp.EQ(this=column("unit"), expression=literal(NO_UNIT)), literal(""))], unit)
-    most = compiler.let(
+    competing = compiler.let(
         "competing",
         select(column("kind"), named(unit, "unit"))
         .from_(compiler.bound(values), copy=False)
@@ -334,7 +334,7 @@ def _best(compiler: Compiler, node: alg.ArgExtreme) -> Query:
         select(column("s", "v"), named(exp.Window(this=exp.Anonymous(this="RANK"), order=order), "rank"))
         .from_(compiler.bound(values, "v"), copy=False)
         .join(
-            compiler.bound(most, "m"),
+            compiler.bound(competing, "m"),
             on=both(
                 [
                     exp.EQ(this=column("kind", "v"), expression=column("kind", "m")),
@@ -404,12 +404,12 @@ def _where_qualifier(compiler: Compiler, node: alg.WhereQualifier) -> Query:
 
 
 #: The qualifiers that state the start, and the end, of a fact; a point in time states both.
-SAYING: Final = {"start": (START_TIME, POINT_IN_TIME), "end": (END_TIME, POINT_IN_TIME)}
+BOUND_KEYS: Final = {"start": (START_TIME, POINT_IN_TIME), "end": (END_TIME, POINT_IN_TIME)}
 
 
-def told(part: str, table: str) -> exp.Expr:
+def states_bound(part: str, table: str) -> exp.Expr:
     """Return a test that a qualifier states the start (or end) of a fact; a point in time states both."""
-    return one_of(column("key", table), SAYING[part])
+    return one_of(column("key", table), BOUND_KEYS[part])
 
 
 def ordered_bounds(table: str) -> exp.Expr:
@@ -431,7 +431,7 @@ def _where_validity(compiler: Compiler, node: alg.WhereValidity) -> Query:
     time = exp.EQ(this=column("kind", "q"), expression=literal(int(Kind.TIME)))
     test = condition(compiler.tests, node.condition, "q")
     query, table = compiler.statements(node.facts)
-    owners = _owners(compiler, told(node.part, "q"), time, test)
+    owners = _owners(compiler, states_bound(node.part, "q"), time, test)
     return query.where(owners, ordered_bounds(table), copy=False)
 
 

@@ -17,7 +17,7 @@ from condgraph.engine.errors import LoadError, OptionError, numbered
 from condgraph.engine.values import NO_UNIT, OPEN_END, OPEN_START, Kind, Precision
 from condgraph.sql import terms
 from condgraph.sql.catalogue import Bound, Cells, Column, Reference, Table, call, ends_of, is_filled, is_untidy
-from condgraph.sql.compiler import SAYING
+from condgraph.sql.compiler import BOUND_KEYS
 from condgraph.sql.connections import Engine
 
 #: The most rows, by the database's estimate, of a table that is counted when it is opened.
@@ -52,7 +52,7 @@ class Cell:
 
     end: exp.Expr
     parts: dict[str, exp.Expr]
-    given: exp.Expr
+    present: exp.Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +78,18 @@ class Part:
 class NativeTables:
     """The tables of a graph as queries over the tables of an existing database."""
 
-    def __init__(self, tables: Sequence[Table], called: str, cells: Cells) -> None:
+    def __init__(self, tables: Sequence[Table], graph: str, cells: Cells) -> None:
         self.cells = cells
         self.tables = {table.name: table for table in tables}
-        self.sources = [f"{called}/{table.name}" for table in tables]
+        self.sources = [f"{graph}/{table.name}" for table in tables]
         self._numbers = {table.name: number for number, table in enumerate(tables)}
 
     # -- entities ----------------------------------------------------------------------------------
 
     def _key(self, table: Table, columns: Sequence[str], alias: str) -> exp.Expr:
-        return _joined([(self.own(item, alias), item.whole) for item in map(table.column, columns)])
+        return _joined([(self.compared(item, alias), item.whole) for item in map(table.column, columns)])
 
-    def own(self, item: Column, alias: str) -> exp.Expr:
+    def compared(self, item: Column, alias: str) -> exp.Expr:
         """Return a cell, compared as texts are everywhere."""
         return self.cells.value(item, terms.column(item.real, alias))
 
@@ -114,7 +114,7 @@ class NativeTables:
         """Return the name of a row."""
         if table.label is None:
             return self.id(table, alias)
-        text = terms.cast(self.own(table.column(table.label), alias), "text")
+        text = terms.cast(self.compared(table.column(table.label), alias), "text")
         return terms.case([(is_filled(text), text.copy())], self.id(table, alias))
 
     @property
@@ -165,13 +165,13 @@ class NativeTables:
         further = [(item.columns[0], item) for item in ends_of(table)[2:]]
         return [*((item.predicate, item) for item in table.values), *further, *table.bounds]
 
-    def cell(self, table: Table, given: Column | Reference) -> Cell:
+    def cell(self, table: Table, item: Column | Reference) -> Cell:
         """Return what a row of `t` has in a column, or at the end of a reference."""
-        if isinstance(given, Column):
-            cell = Cell(terms.NULL.copy(), self.cells_at(given, "t"), self.is_given(given, "t"))
+        if isinstance(item, Column):
+            cell = Cell(terms.NULL.copy(), self.cells_at(item, "t"), self.is_given(item, "t"))
         else:
-            cell = Cell(*self._end(table, given))
-        return replace(cell, given=terms.both([cell.given, self.holds(table, "t")])) if self.may_not_hold(table) else cell
+            cell = Cell(*self._end(table, item))
+        return replace(cell, present=terms.both([cell.present, self.holds(table, "t")])) if self.may_not_hold(table) else cell
 
     def statement(self, part: Part) -> tuple[exp.Expr, exp.Expr, exp.Expr, Cell]:
         """Return the name of a statement, its subject with its name, and its object."""
@@ -182,7 +182,7 @@ class NativeTables:
         if start is None:
             return fact, ident.copy(), self.label(table), cell
         subject = self.cell(table, start)
-        return fact, subject.end, subject.parts["text"], Cell(cell.end, cell.parts, terms.both([subject.given, cell.given]))
+        return fact, subject.end, subject.parts["text"], Cell(cell.end, cell.parts, terms.both([subject.present, cell.present]))
 
     def mark(self, part: Part) -> str:
         """Return the prefix of the names of a part's statements."""
@@ -194,18 +194,18 @@ class NativeTables:
         target = self.tables[reference.target]
         own_columns, target_columns = (
             [table.column(item) for item in reference.columns],
-            [target.column(item) for item in reference.others],
+            [target.column(item) for item in reference.keys],
         )
-        columns = [self.own(item, "t") for item in own_columns]
+        columns = [self.compared(item, "t") for item in own_columns]
         equalities = [
-            exp.EQ(this=self.own(target_column, "o"), expression=cell_value.copy())
+            exp.EQ(this=self.compared(target_column, "o"), expression=cell_value.copy())
             for target_column, cell_value in zip(target_columns, columns, strict=True)
         ]
 
         def lookup(cell: exp.Expr) -> exp.Expr:
             return exp.Subquery(this=terms.select(cell).from_(self.rows(target, "o"), copy=False).where(*equalities, copy=True))
 
-        if reference.others == target.key and all(map(_same_text, own_columns, target_columns)):
+        if reference.keys == target.key and all(map(_same_text, own_columns, target_columns)):
             key = _joined(
                 [
                     (cell_value.copy(), target_column.whole)
@@ -240,7 +240,7 @@ class NativeTables:
             open_cases = [(test.copy(), terms.literal(otherwise)) for key, test in is_stated.items() if key not in keys]
             return terms.case([*pairs, *open_cases], terms.NULL.copy())
 
-        return bound_of(SAYING["start"], 0, OPEN_START), bound_of(SAYING["end"], 1, OPEN_END)
+        return bound_of(BOUND_KEYS["start"], 0, OPEN_START), bound_of(BOUND_KEYS["end"], 1, OPEN_END)
 
     @staticmethod
     def may_not_hold(table: Table) -> bool:
@@ -360,11 +360,9 @@ class NativeTables:
         for reference in ends[2:] if table.relation is not None else table.references:
             other = self.tables[reference.target]
             columns = _listing(reference.columns)
-            if reference.others != other.key and not reference.certain and not (other.is_view or other.rows > MAX_COUNTED):
-                message = (
-                    f"of {other.name!r} with the same {_listing(reference.others)}, which {columns} of {table.name!r} refers to"
-                )
-                yield message, self.repeats(other, reference.others), True
+            if reference.keys != other.key and not reference.certain and not (other.is_view or other.rows > MAX_COUNTED):
+                message = f"of {other.name!r} with the same {_listing(reference.keys)}, which {columns} of {table.name!r} refers to"
+                yield message, self.repeats(other, reference.keys), True
             if reference.certain and other.certain:
                 continue
             if large or other.is_view:
@@ -421,8 +419,8 @@ class NativeTables:
         )
 
 
-def _counted(of: exp.Expr, test: exp.Expr) -> terms.Query:
-    return terms.select(exp.Count(this=exp.Star())).from_(of, copy=False).where(test, copy=False)
+def _counted(relation: exp.Expr, test: exp.Expr) -> terms.Query:
+    return terms.select(exp.Count(this=exp.Star())).from_(relation, copy=False).where(test, copy=False)
 
 
 def _listing(columns: Sequence[str]) -> str:
@@ -485,7 +483,7 @@ def look_at_cells(engine: Engine, tables: NativeTables) -> Iterator[str]:
             else:
                 item.infinite = mark == "1"
     references = [(table, part) for table in tables.tables.values() for part in table.references]
-    keys = {(table.name, table.key) for table in tables.tables.values()} | {(part.target, part.others) for _, part in references}
+    keys = {(table.name, table.key) for table in tables.tables.values()} | {(part.target, part.keys) for _, part in references}
     untidy = [key for key in sorted(keys) if any(tables.tables[key[0]].column(item).untidy for item in key[1])]
     repeats: list[terms.Query] = [
         terms.select(terms.literal(at), exp.Subquery(this=tables.repeats(tables.tables[table], columns)))
@@ -505,12 +503,12 @@ def look_at_cells(engine: Engine, tables: NativeTables) -> Iterator[str]:
         yield f"infinite numbers and times of {_listing(unbounded)} were not looked for; tests leave them out without a warning"
 
 
-def _same_text(mine: Column, other: Column) -> bool:
+def _same_text(column: Column, other: Column) -> bool:
     """Tell whether equal cells of two columns are the same text."""
-    if mine.whole and other.whole:
+    if column.whole and other.whole:
         return True
-    plain = mine.sort in ("text", "date") or mine.type.upper() == "UUID"
-    return plain and mine.sort == other.sort and mine.type == other.type and not (mine.ordered or other.ordered)
+    plain = column.sort in ("text", "date") or column.type.upper() == "UUID"
+    return plain and column.sort == other.sort and column.type == other.type and not (column.ordered or other.ordered)
 
 
 def check_tables(tables: Sequence[Table], place: str) -> None:

@@ -23,7 +23,7 @@ from condgraph.engine.facts import EntityKind, Source
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import DAY_SECONDS, NO_UNIT, Kind, Quantity, Time, as_float, civil, format_number, tie_break
 from condgraph.sql.catalogue import Bound, Column, Reference, Table, ends_of, is_filled
-from condgraph.sql.compiler import SAYING, reach_of
+from condgraph.sql.compiler import BOUND_KEYS, reach_of
 from condgraph.sql.conditions import compared, exactly, span_test
 from condgraph.sql.connections import Engine
 from condgraph.sql.native import NativeTables, Part
@@ -73,15 +73,15 @@ class Shape:
         self._tables = tables
         self._first: dict[int, int] = {}
         self._seen: dict[int, int] = {}
-        self.key: Hashable = tuple(map(self._of, nodes))
+        self.key: Hashable = tuple(map(self._shape_of, nodes))
 
     def at(self, node: Any, number: int = 0) -> int:
         """Return the index of the constant of an operator or test."""
         return self._first[id(node)] + number
 
-    def _of(self, value: Any) -> Hashable:
+    def _shape_of(self, value: Any) -> Hashable:
         if isinstance(value, tuple):
-            return tuple(map(self._of, value))
+            return tuple(map(self._shape_of, value))
         if not is_dataclass(value):
             assert value is None or isinstance(value, str | int)
             return value
@@ -97,10 +97,10 @@ class Shape:
             detail = value.operator, self._constant(value)
         elif isinstance(value, alg.During):
             seconds = [value.interval.start, value.interval.end, value.interval.start + 1]
-            detail = self._of(value.facts), value.relation, *(_FIRST <= second < _LAST for second in seconds)
+            detail = self._shape_of(value.facts), value.relation, *(_FIRST <= second < _LAST for second in seconds)
             self._add(value, seconds)
         else:
-            detail = tuple(self._of(getattr(value, item.name)) for item in fields(value))
+            detail = tuple(self._shape_of(getattr(value, item.name)) for item in fields(value))
         return type(value), detail
 
     def _named(self, text: str) -> Hashable:
@@ -215,25 +215,25 @@ def _false(alias: str) -> exp.Expr:
     return exp.false()
 
 
-def _held(tests: Sequence[Test], alias: str) -> list[exp.Expr]:
+def _applied(tests: Sequence[Test], alias: str) -> list[exp.Expr]:
     return [test(alias) for test in tests]
 
 
-def _no(tests: Sequence[Test]) -> Test:
-    return lambda alias: exp.not_(coalesce(exp.Paren(this=both(_held(tests, alias))), exp.false()))
+def _negated(tests: Sequence[Test]) -> Test:
+    return lambda alias: exp.not_(coalesce(exp.Paren(this=both(_applied(tests, alias))), exp.false()))
 
 
 def _both(first: Test, second: Test) -> Test:
     return lambda alias: both([first(alias), second(alias)])
 
 
-def _some(every: Sequence[Sequence[Test]]) -> list[Test]:
+def _any_of(alternatives: Sequence[Sequence[Test]]) -> list[Test]:
     """Return a test that holds if all tests of any alternative hold."""
-    if len(every) == 1:
-        return list(every[0])
-    if not all(every):
+    if len(alternatives) == 1:
+        return list(alternatives[0])
+    if not all(alternatives):
         return []
-    return [lambda alias: exp.Paren(this=either(both(_held(tests, alias)) for tests in every))]
+    return [lambda alias: exp.Paren(this=either(both(_applied(tests, alias)) for tests in alternatives))]
 
 
 class NativeCompiler:
@@ -270,13 +270,13 @@ class NativeCompiler:
 
     def _entities(self, node: Node) -> Rows:
         if isinstance(node, alg.AllEntities):
-            return self._every(node)
+            return self._all_entities(node)
         if isinstance(node, alg.ById | alg.ByName):
             return self._named(node)
         if isinstance(node, alg.Members):
             return Rows(dict(self.entities(node.concepts).concepts))
         if isinstance(node, alg.Union | alg.Intersect):
-            return self._joined([self.entities(part) for part in node.parts], every=isinstance(node, alg.Intersect))
+            return self._combined([self.entities(part) for part in node.parts], intersect=isinstance(node, alg.Intersect))
         if isinstance(node, alg.Minus):
             left, right = self.entities(node.left), self.entities(node.right)
             return Rows(_without(left.tests, right.tests), _without(left.concepts, right.concepts))
@@ -289,13 +289,13 @@ class NativeCompiler:
             return self._ends(self.facts(node.facts), reach_of(node.facts))
         if isinstance(node, alg.SameName):
             entities = self.entities(node.of)
-            return self._called(lambda: self._names_of(entities))
+            return self._with_names(lambda: self._names_of(entities))
         if isinstance(node, alg.Referents):
             return self._referents(node.values)
         assert isinstance(node, alg.ArgExtreme), type(node)
         return self._best(node)
 
-    def _every(self, node: alg.AllEntities) -> Rows:
+    def _all_entities(self, node: alg.AllEntities) -> Rows:
         tables = self.tables.of_rows
         if node.source is None:
             concepts = {table.name: list[Test]() for table in tables if EntityKind.CONCEPT in node.kinds}
@@ -306,9 +306,9 @@ class NativeCompiler:
         if node.own:
             return rows_of_source
         facts = self.facts(alg.Scan(None, None, source=node.source))
-        return self._joined([rows_of_source, self._ends(facts, "subject"), self._ends(facts, "object")], every=False)
+        return self._combined([rows_of_source, self._ends(facts, "subject"), self._ends(facts, "object")], intersect=False)
 
-    def _called(self, names: Callable[[], list[Query]]) -> Rows:
+    def _with_names(self, names: Callable[[], list[Query]]) -> Rows:
         """Return all entities that have one of some names."""
 
         def row_tests(table: Table) -> list[Test]:
@@ -326,9 +326,9 @@ class NativeCompiler:
         for table_name, tests in rows.tests.items():
             alias, table = self._alias(), self.tables.tables[table_name]
             query = select(cast(self.tables.label(table, alias), "text")).from_(self._rows(table, alias), copy=False)
-            queries.append(_filtered(query, _held(tests, alias)))
+            queries.append(_filtered(query, _applied(tests, alias)))
         for concept, tests in rows.concepts.items():
-            queries.append(_filtered(select(cast(literal(concept), "text")), _held(tests, "")))
+            queries.append(_filtered(select(cast(literal(concept), "text")), _applied(tests, "")))
         return queries
 
     def _referents(self, bag: Node) -> Rows:
@@ -350,10 +350,10 @@ class NativeCompiler:
                 alias = self._alias()
                 text = self.tables.cells_at(item, alias)["text"]
                 query = select(cast(text, "text")).from_(self._rows(facts.part.table, alias), copy=False)
-                queries.append(query.where(*_held(facts.tests, alias), known(text.copy()), copy=False))
+                queries.append(query.where(*_applied(facts.tests, alias), known(text.copy()), copy=False))
             return queries
 
-        return self._joined([*referred, self._called(names)], every=False)
+        return self._combined([*referred, self._with_names(names)], intersect=False)
 
     def _values(self, bag: Node) -> list[tuple[Facts, Column | Reference]]:
         """Return where a bag gets its values: the statements that have one, and its column or reference."""
@@ -364,17 +364,17 @@ class NativeCompiler:
             if isinstance(bag, alg.Objects):
                 result.append((facts, self.tables.ends(facts.part)[1]))
             else:
-                keys = [bag.key] if isinstance(bag, alg.Qualifiers) else SAYING[bag.part]
+                keys = [bag.key] if isinstance(bag, alg.Qualifiers) else BOUND_KEYS[bag.part]
                 for key, item in self.tables.qualifiers(table):
                     if key in keys:
-                        result.append((Facts(facts.part, [*facts.tests, self._given(table, item)]), item))
+                        result.append((Facts(facts.part, [*facts.tests, self._has_value(table, item)]), item))
         return result
 
-    def _given(self, table: Table, given: Column | Reference) -> Test:
+    def _has_value(self, table: Table, item: Column | Reference) -> Test:
         """Return a test that a row has a value."""
-        if isinstance(given, Column):
-            return lambda alias: self.tables.is_given(given, alias)
-        return self._refers(table, given, None)
+        if isinstance(item, Column):
+            return lambda alias: self.tables.is_given(item, alias)
+        return self._refers(table, item, None)
 
     def _best(self, node: alg.ArgExtreme) -> Rows:
         """Return the entities with the best value of a key, including ties.
@@ -401,10 +401,10 @@ class NativeCompiler:
             for facts in competing:
                 is_best = self._is_best(facts, part, competing, exp.Max if is_largest else exp.Min)
                 alternatives.setdefault(facts.part.table.name, []).append([*facts.tests, is_best, *outnumbering])
-        return Rows({table: _some(tests) for table, tests in alternatives.items()})
+        return Rows({table: _any_of(tests) for table, tests in alternatives.items()})
 
-    def _outnumber(self, every: Sequence[Facts], others: Sequence[Facts], sort: type[exp.Binary]) -> Test:
-        return lambda alias: sort(this=self.size(every), expression=self.size(others))
+    def _outnumber(self, groups: Sequence[Facts], others: Sequence[Facts], operator: type[exp.Binary]) -> Test:
+        return lambda alias: operator(this=self.size(groups), expression=self.size(others))
 
     def _finite(self, item: Column) -> Test:
         def test(alias: str) -> exp.Expr:
@@ -413,16 +413,16 @@ class NativeCompiler:
 
         return test
 
-    def _is_best(self, facts: Facts, part: str, every: Sequence[Facts], best: type[exp.AggFunc]) -> Test:
+    def _is_best(self, facts: Facts, part: str, competing: Sequence[Facts], aggregate: type[exp.AggFunc]) -> Test:
         def test(alias: str) -> exp.Expr:
             queries: list[Query] = []
-            for competitor in every:
+            for competitor in competing:
                 inner = self._alias()
                 query = select(named(self._part(competitor, part, inner), "v")).from_(
                     self._rows(competitor.part.table, inner), copy=False
                 )
-                queries.append(_filtered(query, _held(competitor.tests, inner)))
-            best_value = select(best(this=column("v"))).from_(_subquery(together(queries)), copy=False)
+                queries.append(_filtered(query, _applied(competitor.tests, inner)))
+            best_value = select(aggregate(this=column("v"))).from_(_subquery(together(queries)), copy=False)
             return exp.EQ(this=self._part(facts, part, alias), expression=exp.Subquery(this=best_value))
 
         return test
@@ -433,23 +433,23 @@ class NativeCompiler:
         assert item is not None
         return self.tables.cells_at(item, alias)[part] if part else self.tables.cells.plain(item, column(item.real, alias))
 
-    def size(self, every: Sequence[Facts]) -> exp.Expr:
+    def size(self, parts: Sequence[Facts]) -> exp.Expr:
         """Return how many statements there are."""
         total: exp.Expr = literal(0)
-        for facts in every:
+        for facts in parts:
             alias = self._alias()
             query = select(exp.Count(this=exp.Star())).from_(self._rows(facts.part.table, alias), copy=False)
-            total = exp.Add(this=total, expression=exp.Subquery(this=_filtered(query, _held(facts.tests, alias))))
+            total = exp.Add(this=total, expression=exp.Subquery(this=_filtered(query, _applied(facts.tests, alias))))
         return exp.Paren(this=total)
 
     @staticmethod
-    def _joined(parts: list[Rows], *, every: bool) -> Rows:
+    def _combined(parts: list[Rows], *, intersect: bool) -> Rows:
         def joined(sets: list[dict[str, list[Test]]]) -> dict[str, list[Test]]:
             tests: dict[str, list[Test]] = {}
             for table in dict.fromkeys(table for part in sets for table in part):
                 alternatives = [part[table] for part in sets if table in part]
-                if not every:
-                    tests[table] = _some(alternatives)
+                if not intersect:
+                    tests[table] = _any_of(alternatives)
                 elif len(alternatives) == len(sets):
                     tests[table] = [test for alternative in alternatives for test in alternative]
             return tests
@@ -475,12 +475,12 @@ class NativeCompiler:
                         id_tests.append(self._without_label(table, table.label))
                     alternatives.append(id_tests)
             if alternatives:
-                tests[table.name] = _some(alternatives)
+                tests[table.name] = _any_of(alternatives)
         return Rows(tests, concepts)
 
     def _labelled(self, table: Table, label: str, at: int) -> Test:
         def test(alias: str) -> exp.Expr:
-            label_text = self.tables.own(table.column(label), alias)
+            label_text = self.tables.compared(table.column(label), alias)
             text = self._text(at)
             # A text of only blanks is no name.
             return both([exp.EQ(this=label_text, expression=text), is_filled(text.copy())])
@@ -489,7 +489,7 @@ class NativeCompiler:
 
     def _without_label(self, table: Table, label: str) -> Test:
         def test(alias: str) -> exp.Expr:
-            label_text = self.tables.own(table.column(label), alias)
+            label_text = self.tables.compared(table.column(label), alias)
             return exp.not_(is_filled(coalesce(label_text, literal(""))))
 
         return test
@@ -501,7 +501,7 @@ class NativeCompiler:
             if key.whole:
                 return lambda alias: exp.EQ(this=column(key.real, alias), expression=self._number(at, "whole", cut))
             if key.sort == "text":
-                return lambda alias: exp.EQ(this=self.tables.own(key, alias), expression=self._text(at, cut))
+                return lambda alias: exp.EQ(this=self.tables.compared(key, alias), expression=self._text(at, cut))
         return lambda alias: exp.EQ(this=self.tables.id(table, alias), expression=self._text(at))
 
     # -- references --------------------------------------------------------------------------------
@@ -514,48 +514,48 @@ class NativeCompiler:
         other = self.tables.tables[reference.target]
         return [
             (table.column(own_name), other.column(other_name))
-            for own_name, other_name in zip(reference.columns, reference.others, strict=True)
+            for own_name, other_name in zip(reference.columns, reference.keys, strict=True)
         ]
 
-    def _meeting(self, pairs: Sequence[tuple[Column, Column]], outer: str, of: Table, tests: Sequence[Test]) -> exp.Expr:
+    def _matches_row(self, pairs: Sequence[tuple[Column, Column]], outer: str, table: Table, tests: Sequence[Test]) -> exp.Expr:
         """Return a test that some row of a table has in the pairs' second columns what row `outer` has in the first."""
         inner = self._alias()
-        rows = select().from_(self._rows(of, inner), copy=False)
-        conditions = _held(tests, inner)
+        rows = select().from_(self._rows(table, inner), copy=False)
+        conditions = _applied(tests, inner)
         if len(pairs) == 1:
             ((outer_column, inner_column),) = pairs
-            query = rows.select(self.tables.own(inner_column, inner), copy=False)
-            return within(self.tables.own(outer_column, outer), query.where(*conditions, copy=False) if conditions else query)
+            query = rows.select(self.tables.compared(inner_column, inner), copy=False)
+            return within(self.tables.compared(outer_column, outer), query.where(*conditions, copy=False) if conditions else query)
         equalities = [
-            exp.EQ(this=self.tables.own(inner_column, inner), expression=self.tables.own(outer_column, outer))
+            exp.EQ(this=self.tables.compared(inner_column, inner), expression=self.tables.compared(outer_column, outer))
             for outer_column, inner_column in pairs
         ]
         return exp.Exists(this=rows.select(literal(1), copy=False).where(*equalities, *conditions, copy=False))
 
-    def _refers(self, table: Table, reference: Reference, to: Rows | None) -> Test:
-        """Return a test that a row refers to a row of a set, or to any row if `to` is None."""
+    def _refers(self, table: Table, reference: Reference, targets: Rows | None) -> Test:
+        """Return a test that a row refers to a row of a set, or to any row if `targets` is None."""
         other, pairs = self.tables.tables[reference.target], self._pairs(table, reference)
-        if to is not None and other.name not in to.tests:
+        if targets is not None and other.name not in targets.tests:
             return _false
-        tests = [] if to is None else to.tests[other.name]
+        tests = [] if targets is None else targets.tests[other.name]
         if tests or not (reference.certain and other.certain):
-            return lambda alias: self._meeting(pairs, alias, other, tests)
-        return lambda alias: both(known(self.tables.own(own_column, alias)) for own_column, _ in pairs)
+            return lambda alias: self._matches_row(pairs, alias, other, tests)
+        return lambda alias: both(known(self.tables.compared(own_column, alias)) for own_column, _ in pairs)
 
     def _referred(self, facts: Facts, reference: Reference) -> Test:
         """Return a test that some statement has a row at the end that a reference leads to."""
         pairs = [(target_column, own_column) for own_column, target_column in self._pairs(facts.part.table, reference)]
-        return lambda alias: self._meeting(pairs, alias, facts.part.table, facts.tests)
+        return lambda alias: self._matches_row(pairs, alias, facts.part.table, facts.tests)
 
-    def _ends(self, every: Sequence[Facts], end: str) -> Rows:
+    def _ends(self, parts: Sequence[Facts], end: str) -> Rows:
         alternatives: dict[str, list[list[Test]]] = {}
-        for facts in every:
+        for facts in parts:
             reference = self._reference(facts.part, end)
             if reference is not None:
                 alternatives.setdefault(reference.target, []).append([self._referred(facts, reference)])
             elif end == "subject":
                 alternatives.setdefault(facts.part.table.name, []).append(facts.tests)
-        return Rows({table: _some(tests) for table, tests in alternatives.items()})
+        return Rows({table: _any_of(tests) for table, tests in alternatives.items()})
 
     @staticmethod
     def _reference(part: Part, end: str) -> Reference | None:
@@ -582,7 +582,9 @@ class NativeCompiler:
         assert isinstance(node, alg.WhereValidity), type(node)
 
         def valid(part: Part) -> Test:
-            alternatives = [self._qualified(part, key, node.condition) for key, _ in part.table.bounds if key in SAYING[node.part]]
+            alternatives = [
+                self._qualified(part, key, node.condition) for key, _ in part.table.bounds if key in BOUND_KEYS[node.part]
+            ]
             return alternatives[0] if alternatives else _false
 
         return self._filtered(node.facts, valid)
@@ -592,20 +594,20 @@ class NativeCompiler:
             return _true if node.relation in ("may", "must") else _false
         at = self.shape.at(node)
         if node.relation == "may":
-            return lambda alias: none_of(test for key, item in table.bounds for test in self._beyond(key, item, node, alias))
+            return lambda alias: none_of(test for key, item in table.bounds for test in self._outside(key, item, node, alias))
         interval = [cast(exp.Literal.string(self._hole(at + end, "second")), "bigint") for end in (0, 1)]
         return lambda alias: exp.Paren(this=span_test(node.relation, *self.tables.validity(table, alias), *interval))
 
-    def _beyond(self, key: str, item: Bound, node: alg.During, alias: str) -> Iterator[list[exp.Expr]]:
+    def _outside(self, key: str, item: Bound, node: alg.During, alias: str) -> Iterator[list[exp.Expr]]:
         """Yield the ways in which a bound of a row excludes an interval: the row starts after it, or ends before it."""
         is_stated, at, (low, high) = (
             self.tables.is_given(item, alias),
             self.shape.at(node),
             (node.interval.start, node.interval.end),
         )
-        if key in SAYING["start"]:
+        if key in BOUND_KEYS["start"]:
             yield [self._moment(item, exp.GTE, high, at + 1, alias, up=True), is_stated.copy()]
-        if key not in SAYING["end"]:
+        if key not in BOUND_KEYS["end"]:
             return
         if item.excluded and not item.whole:
             # The first moment in which it no longer holds is before the interval's second one.
@@ -632,7 +634,7 @@ class NativeCompiler:
                     continue
                 if not (attributes if part.item is not None else relations):
                     continue
-                tests = self._there(part)
+                tests = self._exists(part)
                 if anchors is not None:
                     reference = self._reference(part, node.anchor)
                     if reference is not None:
@@ -647,7 +649,7 @@ class NativeCompiler:
                 result.append(Facts(part, tests))
         return result
 
-    def _there(self, part: Part) -> list[Test]:
+    def _exists(self, part: Part) -> list[Test]:
         item, table = part.item, part.table
         tests: list[Test] = [lambda alias: self.tables.holds(table, alias)] if self.tables.may_not_hold(table) else []
         if item is not None:
@@ -670,17 +672,17 @@ class NativeCompiler:
         if item is None:
             return _false
         value_test = self._of_value(item, test) if isinstance(item, Column) else self._of_entity(part.table, item, test)
-        return value_test if value_test is _false else _both(self._given(part.table, item), value_test)
+        return value_test if value_test is _false else _both(self._has_value(part.table, item), value_test)
 
-    def _composed(self, test: Condition, each: Callable[[Condition], Test]) -> Test:
+    def _composed(self, test: Condition, compile_part: Callable[[Condition], Test]) -> Test:
         if isinstance(test, alg.Not):
-            inner = each(test.condition)
-            return _true if inner is _false else _no([inner])
+            inner = compile_part(test.condition)
+            return _true if inner is _false else _negated([inner])
         if isinstance(test, alg.AnyOf):
-            possible = [inner for inner in map(each, test.conditions) if inner is not _false]
+            possible = [inner for inner in map(compile_part, test.conditions) if inner is not _false]
             return (lambda alias: exp.Paren(this=either(inner(alias) for inner in possible))) if possible else _false
         if isinstance(test, alg.AllOf):
-            tests = list(map(each, test.conditions))
+            tests = list(map(compile_part, test.conditions))
             return _false if _false in tests else lambda alias: both(inner(alias) for inner in tests)
         raise PlanError(f"no test of values: {type(test).__name__}")
 
@@ -710,9 +712,9 @@ class NativeCompiler:
         at, operator, value = self.shape.at(test), test.operator, test.value
         finite = self.tables.is_finite(item, "t")
 
-        def where_finite(alias: str, own: exp.Expr) -> exp.Expr:
+        def where_finite(alias: str, test_value: exp.Expr) -> exp.Expr:
             test = self.tables.is_finite(item, alias)
-            return own if test is None else both([test, own])
+            return test_value if test is None else both([test, test_value])
 
         if isinstance(value, str):
             if item.kind is Kind.TEXT:
@@ -790,10 +792,10 @@ class NativeCompiler:
         for table_name, tests in rows.tests.items():
             alias, table = self._alias(), self.tables.tables[table_name]
             query = _entity(self.tables.id(table, alias), self.tables.label(table, alias), EntityKind.ROW)
-            queries.append(_filtered(query.from_(self.tables.rows(table, alias), copy=False), _held(tests, alias)))
+            queries.append(_filtered(query.from_(self.tables.rows(table, alias), copy=False), _applied(tests, alias)))
         for concept, tests in sorted(rows.concepts.items()):
             query = _entity(literal(concept), literal(concept), EntityKind.CONCEPT)
-            queries.append(_filtered(query, _held(tests, "")))
+            queries.append(_filtered(query, _applied(tests, "")))
         return together(queries or [_entity(NULL.copy(), NULL.copy(), EntityKind.ROW).where(exp.false(), copy=False)])
 
     def count(self, node: Node) -> Query:
@@ -802,12 +804,12 @@ class NativeCompiler:
         total = literal(sum(not tests for tests in rows.concepts.values()))
         for tests in rows.concepts.values():
             if tests:
-                size: exp.Expr = case([(both(_held(tests, "")), literal(1))], literal(0))
+                size: exp.Expr = case([(both(_applied(tests, "")), literal(1))], literal(0))
                 total = exp.Add(this=total, expression=size)
         for table_name, tests in rows.tests.items():
             alias = self._alias()
             query = select(exp.Count(this=exp.Star())).from_(self._rows(self.tables.tables[table_name], alias), copy=False)
-            total = exp.Add(this=total, expression=exp.Subquery(this=_filtered(query, _held(tests, alias))))
+            total = exp.Add(this=total, expression=exp.Subquery(this=_filtered(query, _applied(tests, alias))))
         return select(named(total, "count"))
 
     def any_of(self, facts: Sequence[Facts], test: Callable[[Part], Test] | None = None) -> Query:
@@ -819,7 +821,7 @@ class NativeCompiler:
             if _false in further:
                 continue
             query = select(literal(1)).from_(self._rows(item.part.table, alias), copy=False)
-            queries.append(_filtered(query, _held([*item.tests, *further], alias)).limit(1, copy=False))
+            queries.append(_filtered(query, _applied([*item.tests, *further], alias)).limit(1, copy=False))
         if not queries:
             return select(literal(1)).where(exp.false(), copy=False)
         if len(queries) == 1:
@@ -845,10 +847,10 @@ class NativeCompiler:
         for facts, item in self._values(bag):
             alias = self._alias()
             if isinstance(item, Column):
-                tests = [*_held(facts.tests, alias), self.tables.is_given(item, alias)]
+                tests = [*_applied(facts.tests, alias), self.tables.is_given(item, alias)]
                 rows.append((facts.part.table, alias, tests, self.tables.cells_at(item, alias)))
                 continue
-            with_value = Facts(facts.part, [*facts.tests, self._given(facts.part.table, item)])
+            with_value = Facts(facts.part, [*facts.tests, self._has_value(facts.part.table, item)])
             target, is_referred = self.tables.tables[item.target], self._referred(with_value, item)
             label, kind = self.tables.label(target, alias), literal(int(EntityKind.ROW))
             cells = {"id": self.tables.id(target, alias), "name": label, "at": kind}
@@ -870,7 +872,7 @@ class NativeCompiler:
             is_entity = literal(int(item.part.item is None))
             columns = [literal(item.part.predicate), is_entity, *_cell(cell.parts), NULL.copy()]
             query = select(*columns, distinct=True).from_(self._rows(item.part.table, "t"), copy=False)
-            queries.append(_filtered(query, _held(item.tests, "t")))
+            queries.append(_filtered(query, _applied(item.tests, "t")))
         return together(queries)
 
     def tally(self, number: int, bag: Node) -> list[Query]:
@@ -881,7 +883,7 @@ class NativeCompiler:
             kind = literal(int(Kind.ENTITY)) if isinstance(item, Reference) else self.tables.cells_at(item, alias)["kind"]
             unit = literal(NO_UNIT)
             kinds = select(named(cast(kind, "smallint"), "kind")).from_(self._rows(facts.part.table, alias), copy=False)
-            kinds = _filtered(kinds, _held(facts.tests, alias))
+            kinds = _filtered(kinds, _applied(facts.tests, alias))
             query = select(literal(number), column("kind"), unit, exp.Count(this=exp.Star())).from_(_subquery(kinds), copy=False)
             queries.append(query.group_by(column("kind"), copy=False))
         return queries
@@ -918,7 +920,7 @@ class NativeCompiler:
         return query if most is None or not records else self._with_namesakes(query)
 
     def _statements(self, number: int, facts: Facts, most: int | None) -> list[Query]:
-        part, tests = facts.part, _held(facts.tests, "t")
+        part, tests = facts.part, _applied(facts.tests, "t")
         fact, subject, name_of_subject, cell = self.tables.statement(part)
         mark, table = self.tables.mark(part), self.tables.rows(part.table)
         # A statement of a column gets its name from its subject.
@@ -928,7 +930,7 @@ class NativeCompiler:
         for at, (_, item) in enumerate(self.tables.qualifiers(part.table)):
             qualifier = self.tables.cell(part.table, item)
             query = _record(f"{mark}.q{at}", None, {"f": fact.copy(), "o": qualifier.end, **qualifier.parts})
-            query = _filtered(query.from_(table.copy(), copy=False), [*(test.copy() for test in tests), qualifier.given])
+            query = _filtered(query.from_(table.copy(), copy=False), [*(test.copy() for test in tests), qualifier.present])
             result.append(query if most is None else _first([query], most))
         return result
 
@@ -939,11 +941,11 @@ class NativeCompiler:
             query = _record(
                 f"{sort}{self.tables.number(table)}", number, {"s": self.tables.id(table), "name": self.tables.label(table)}
             )
-            result.append(_filtered(query.from_(self.tables.rows(table), copy=False), _held(tests, "t")))
+            result.append(_filtered(query.from_(self.tables.rows(table), copy=False), _applied(tests, "t")))
         for table_name, tests in sorted(rows.concepts.items()):
             name_cell = literal(table_name)
             query = _record(f"c{self.tables.number(self.tables.tables[table_name])}", number, {"s": name_cell, "name": name_cell})
-            result.append(_filtered(query, _held(tests, "")))
+            result.append(_filtered(query, _applied(tests, "")))
         return result
 
     def _with_namesakes(self, records: Query) -> Query:
@@ -986,7 +988,7 @@ def _filtered(query: exp.Select, tests: Sequence[exp.Expr]) -> exp.Select:
 def _without(tests: dict[str, list[Test]], others: dict[str, list[Test]]) -> dict[str, list[Test]]:
     """Return the rows in `tests` that are not in `others`."""
     result = {table: own_tests for table, own_tests in tests.items() if table not in others}
-    result |= {table: [*own_tests, _no(others[table])] for table, own_tests in tests.items() if others.get(table)}
+    result |= {table: [*own_tests, _negated(others[table])] for table, own_tests in tests.items() if others.get(table)}
     return result
 
 
@@ -1030,23 +1032,23 @@ class Marks:
     """Tells what the records of some tables are, by the marks that they begin with."""
 
     def __init__(self, tables: NativeTables) -> None:
-        self._of: dict[str, tuple[str, int, Any]] = {}
+        self._by_mark: dict[str, tuple[str, int, Any]] = {}
         numbers = {table.name: table_number for table_number, table in enumerate(tables.tables.values())}
         for table in tables.tables.values():
             table_number = numbers[table.name]
             for sort in "ecm":
-                self._of[f"{sort}{table_number}"] = sort, table_number, table
+                self._by_mark[f"{sort}{table_number}"] = sort, table_number, table
             for part in tables.parts(table, None):
                 start, item = tables.ends(part)
                 ends = table_number if start is None else numbers[start.target], self._target(item, numbers)
                 mark = tables.mark(part)
-                self._of[mark] = "s", table_number, (mark, part, ends)
+                self._by_mark[mark] = "s", table_number, (mark, part, ends)
                 for at, (key, qualifier_item) in enumerate(tables.qualifiers(table)):
-                    self._of[f"{mark}.q{at}"] = "q", at, (key, self._target(qualifier_item, numbers))
+                    self._by_mark[f"{mark}.q{at}"] = "q", at, (key, self._target(qualifier_item, numbers))
 
     @staticmethod
-    def _target(given: Column | Reference, numbers: dict[str, int]) -> int | None:
-        return numbers[given.target] if isinstance(given, Reference) else None
+    def _target(item: Column | Reference, numbers: dict[str, int]) -> int | None:
+        return numbers[item.target] if isinstance(item, Reference) else None
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:
         """Return records as rows of the tables of a graph."""
@@ -1057,7 +1059,7 @@ class Marks:
             tables["entity"][ident, ident, label, int(EntityKind.ROW), number, 0] = None
 
         for mark, unit, f, s, label, o, *cell in rows:
-            kind, number, details = self._of[mark]
+            kind, number, details = self._by_mark[mark]
             result = s
             if kind == "s":
                 prefix, part, (start, end) = details
@@ -1087,9 +1089,9 @@ class Marks:
 _MAX_CACHED: Final = 1_000
 
 
-def _number_of(to: NativeCompiler, number: int, node: Node) -> exp.Select:
+def _number_of(compiler: NativeCompiler, number: int, node: Node) -> exp.Select:
     """Return a number, and how many statements or entities an operator gives."""
-    size = exp.Subquery(this=to.count(node)) if isinstance(node, alg.Entities) else to.size(to.facts(node))
+    size = exp.Subquery(this=compiler.count(node)) if isinstance(node, alg.Entities) else compiler.size(compiler.facts(node))
     return select(literal(number), cast(size, "bigint"))
 
 
@@ -1150,14 +1152,14 @@ class NativePlans:
     def sizes(self, parts: Numbered, most: int) -> str:
         """Return a query of how many statements or entities each operator gives, with the first entities' names."""
 
-        def build(to: NativeCompiler) -> Query:
+        def build(compiler: NativeCompiler) -> Query:
             branches: list[Query] = []
             for number, node in parts:
-                branches.append(_number_of(to, number, node).select(cast(NULL.copy(), "text"), copy=False))
+                branches.append(_number_of(compiler, number, node).select(cast(NULL.copy(), "text"), copy=False))
                 if not isinstance(node, alg.Entities):
                     continue
                 order = [self._tables.cells.by_bytes(column(part)) for part in ("name", "id")]
-                names = select(column("name")).from_(_subquery(to.of_entities(node)), copy=False)
+                names = select(column("name")).from_(_subquery(compiler.of_entities(node)), copy=False)
                 first_names = _subquery(names.order_by(*order, copy=False).limit(most, copy=False))
                 branches.append(select(literal(number), cast(NULL.copy(), "bigint"), column("name")).from_(first_names, copy=False))
             return together(branches)
@@ -1167,9 +1169,9 @@ class NativePlans:
     def tallies(self, parts: Numbered) -> str:
         """Return a query of how many values of each type each bag has."""
 
-        def build(to: NativeCompiler) -> Query:
+        def build(compiler: NativeCompiler) -> Query:
             none = select(literal(0), literal(0), literal(""), literal(0)).where(exp.false(), copy=False)
-            return together([query for number, bag in parts for query in to.tally(number, bag)] or [none])
+            return together([query for number, bag in parts for query in compiler.tally(number, bag)] or [none])
 
         return self._filled(("tallies", tuple(number for number, _ in parts)), [node for _, node in parts], build)
 

@@ -84,7 +84,7 @@ def _parts(tables: NativeTables) -> Iterator[_Part]:
             query = _query(tables, table, cell).select(named(subject, "s"), named(name, "name"), copy=False)
             target = end.target if isinstance(end, Reference) else None
             yield _Part(table, part.predicate, table.name if start is None else start.target, query, objects=target)
-            condition = cell.given
+            condition = cell.present
             for key, item in tables.qualifiers(table):
                 query = _query(tables, table, tables.cell(table, item)).where(condition.copy(), copy=False)
                 yield _Part(table, part.predicate, table.name if start is None else start.target, query, key)
@@ -93,10 +93,10 @@ def _parts(tables: NativeTables) -> Iterator[_Part]:
 def _query(tables: NativeTables, table: Table, cell: Cell) -> exp.Select:
     cells = {"o": cell.end, **{key: cell.parts.get(key, NULL) for key in CELL}}
     columns = [named(cast(value.copy(), CELL.get(key, "text")), key) for key, value in cells.items()]
-    return select(*columns).from_(tables.rows(table), copy=False).where(cell.given, copy=False)
+    return select(*columns).from_(tables.rows(table), copy=False).where(cell.present, copy=False)
 
 
-def _within(query: Query) -> exp.Subquery:
+def _derived(query: Query) -> exp.Subquery:
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("part", quoted=True)))
 
 
@@ -118,7 +118,7 @@ def _spans(read: Read, tables: NativeTables, parts: Sequence[_Part]) -> Iterator
         ends = exp.Distinct(expressions=[exp.Tuple(expressions=[column("s"), column("o")])])
         counted = named(exp.Count(this=ends if is_bare else exp.Star()), "count")
         columns = (named(literal(at), "at"), column("kind"), column("precision"), counted, *cells)
-        query = select(*columns).from_(_within(part.query), copy=False)
+        query = select(*columns).from_(_derived(part.query), copy=False)
         queries.append(query.group_by(column("kind"), column("precision"), copy=False))
     for at, number, precision, count, *bounds in read(together(queries)) if queries else ():
         kind = Kind(number)
@@ -139,8 +139,8 @@ _EXTREMES = (exp.Min, exp.Max)
 
 def _first(query: Query, at: int, *columns: exp.Expr) -> Query:
     """Return a query of some rows of a query."""
-    rows = select(named(literal(at), "at"), *columns).from_(_within(query), copy=False).limit(EXAMPLES, copy=False)
-    return select(exp.Star()).from_(_within(rows), copy=False)
+    rows = select(named(literal(at), "at"), *columns).from_(_derived(query), copy=False).limit(EXAMPLES, copy=False)
+    return select(exp.Star()).from_(_derived(rows), copy=False)
 
 
 def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
@@ -150,9 +150,9 @@ def _examples(read: Read, parts: Sequence[_Part]) -> dict[str, list[list[str]]]:
     result: dict[str, list[list[str]]] = {}
     for at, subject, target, *cell in sorted(rows, key=lambda row: row[0]):
         text = cell[1] if target is not None else text_of(value_of(cell))
-        example, known = [cut(subject), cut(text)], result.setdefault(parts[at].predicate, [])
-        if example not in known and len(known) < EXAMPLES:
-            known.append(example)
+        example, shown = [cut(subject), cut(text)], result.setdefault(parts[at].predicate, [])
+        if example not in shown and len(shown) < EXAMPLES:
+            shown.append(example)
     return result
 
 
@@ -161,7 +161,7 @@ def _members(read: Read, tables: NativeTables) -> tuple[dict[str, int], dict[str
     row_tables = [table for table in tables.tables.values() if table.relation is None]
     count = named(exp.Count(this=exp.Star()), "count")
     count_queries: list[Query] = [
-        select(named(literal(number), "at"), count.copy()).from_(_within(tables.entities(table)), copy=False)
+        select(named(literal(number), "at"), count.copy()).from_(_derived(tables.entities(table)), copy=False)
         for number, table in enumerate(row_tables)
     ]
     examples = [_first(tables.entities(table), number, column("name")) for number, table in enumerate(row_tables)]
@@ -241,10 +241,10 @@ def _keys(values: dict[tuple[str, str | None, Kind], _Span], predicate: str) -> 
     return sorted(described, key=lambda item: (-sum(value[2] for value in item[1]), item[0]))
 
 
-def _ends(predicates: Iterable[str], counts: dict[str, Counter[str]], place: dict[str, int]) -> Ends:
+def _ends(predicates: Iterable[str], counts: dict[str, Counter[str]], positions: dict[str, int]) -> Ends:
     starts, kinds, sizes = [0], list[int](), list[int]()
     for predicate in predicates:
-        for count, kind in sorted((-count, place[concept]) for concept, count in counts.get(predicate, {}).items()):
+        for count, kind in sorted((-count, positions[concept]) for concept, count in counts.get(predicate, {}).items()):
             kinds.append(kind)
             sizes.append(-count)
         starts.append(len(kinds))
@@ -269,28 +269,28 @@ def shown_by(read: Read, tables: NativeTables, key: str, qualifier: bool) -> lis
     for part, item in of_key:
         _, subject, name, object_cell = tables.statement(part)
         cells = {"predicate": literal(part.predicate), "s": subject, "name": name}
-        query = _query(tables, part.table, tables.cell(part.table, item)).where(object_cell.given.copy(), copy=False)
-        queries.append(query.select(*(named(value, called) for called, value in cells.items()), copy=False))
+        query = _query(tables, part.table, tables.cell(part.table, item)).where(object_cell.present.copy(), copy=False)
+        queries.append(query.select(*(named(value, alias) for alias, value in cells.items()), copy=False))
 
     def first(test: exp.Expr, value: exp.Expr) -> list[Row]:
         places = [column("predicate"), tables.cells.by_bytes(column("name")), tables.cells.by_bytes(column("s"))]
-        query = select(column("s"), column("predicate"), value).from_(_within(together(queries)), copy=False)
+        query = select(column("s"), column("predicate"), value).from_(_derived(together(queries)), copy=False)
         return read(query.where(test, copy=False).order_by(value.copy(), *places, copy=False).limit(1, copy=False))
 
     def some(test: exp.Expr) -> bool:
-        query = select(literal(1)).from_(_within(together(queries)), copy=False).where(test, copy=False)
+        query = select(literal(1)).from_(_derived(together(queries)), copy=False).where(test, copy=False)
         return bool(read(query.limit(1, copy=False)))
 
     result: list[Row] = []
     number, text = column("number"), column("text")
     is_number, is_text = (exp.EQ(this=column("kind"), expression=literal(int(kind))) for kind in (Kind.QUANTITY, Kind.TEXT))
     if any(item.kind is Kind.QUANTITY and not item.whole for _, item in of_key):
-        odd: exp.Expr = exp.NEQ(this=number.copy(), expression=exp.Floor(this=number.copy()))
-        shown = first(both([is_number, odd]), number)
+        is_fraction: exp.Expr = exp.NEQ(this=number.copy(), expression=exp.Floor(this=number.copy()))
+        shown = first(both([is_number, is_fraction]), number)
         if not shown and not some(known(column("exact"))):
-            odd = exp.GTE(this=exp.Abs(this=number.copy()), expression=double(2.0**63))
-            shown = first(both([is_number.copy(), odd]), number)
-        if shown and some(both([is_number.copy(), exp.not_(exp.Paren(this=odd.copy()))])):
+            is_fraction = exp.GTE(this=exp.Abs(this=number.copy()), expression=double(2.0**63))
+            shown = first(both([is_number.copy(), is_fraction]), number)
+        if shown and some(both([is_number.copy(), exp.not_(exp.Paren(this=is_fraction.copy()))])):
             result += shown
     if any(item.kind is Kind.TEXT or tables.is_finite(item, "t") is not None for _, item in of_key):
         truth = one_of(text, ("true", "false"))
@@ -310,10 +310,13 @@ def schema_of(tables: NativeTables, look: LookForShown) -> StoredSchema:
     on: dict[str, dict[str, dict[Kind, int]]] = {}
     predicates: dict[str, list[int]] = {}
 
-    def _count(keys: list[tuple[str, Kind]], of: list[str], rows: int) -> None:
+    def _count(keys: list[tuple[str, Kind]], predicates: list[str], rows: int) -> None:
         """Count qualifiers of statements."""
         for key, kind in keys:
-            counts = [qualifiers.setdefault(key, {}), *(on.setdefault(key, {}).setdefault(predicate, {}) for predicate in of)]
+            counts = [
+                qualifiers.setdefault(key, {}),
+                *(on.setdefault(key, {}).setdefault(predicate, {}) for predicate in predicates),
+            ]
             for kinds in counts:
                 kinds[kind] = kinds.get(kind, 0) + max(1, rows)
 
@@ -340,15 +343,15 @@ def schema_of(tables: NativeTables, look: LookForShown) -> StoredSchema:
     rows = [table for table in tables.tables.values() if table.relation is None]
     source = dict(zip(tables.tables, tables.sources, strict=True))
 
-    def kinds(found: dict[Kind, int]) -> list[list[Any]]:
-        return [[int(kind), NO_UNIT, count] for kind, count in sorted(found.items())]
+    def kinds(by_kind: dict[Kind, int]) -> list[list[Any]]:
+        return [[int(kind), NO_UNIT, count] for kind, count in sorted(by_kind.items())]
 
     return StoredSchema(
         {
             "relations": sorted(relations),
-            "attributes": {key: kinds(found) for key, found in sorted(attributes.items())},
-            "qualifiers": {key: kinds(found) for key, found in sorted(qualifiers.items())},
-            "on": {key: {of: kinds(found) for of, found in owners.items()} for key, owners in on.items()},
+            "attributes": {key: kinds(by_kind) for key, by_kind in sorted(attributes.items())},
+            "qualifiers": {key: kinds(by_kind) for key, by_kind in sorted(qualifiers.items())},
+            "on": {key: {of: kinds(by_kind) for of, by_kind in owners.items()} for key, owners in on.items()},
             "concepts": sorted(table.name for table in rows),
             "sources": tables.sources,
             "predicates": dict(sorted(predicates.items())),
@@ -437,9 +440,9 @@ class NativeSqlStore(SqlStore):
 
     def check_plan(self, plan: Node) -> None:
         """Raise `UnsupportedError` for operators on the order or number of rows, which a database's rows do not have."""
-        wrong = sorted({type(node).__name__ for node in postorder(plan) if isinstance(node, alg.Neighbour | alg.RowNumbers)})
-        if wrong:
-            raise UnsupportedError("SQL", wrong, hint="rows of a database have no order; graph.snapshot() numbers them")
+        unsupported = sorted({type(node).__name__ for node in postorder(plan) if isinstance(node, alg.Neighbour | alg.RowNumbers)})
+        if unsupported:
+            raise UnsupportedError("SQL", unsupported, hint="rows of a database have no order; graph.snapshot() numbers them")
 
     def counts(self) -> dict[str, int]:
         """Return the counts of what the tables hold, by the database's own estimates."""

@@ -163,8 +163,8 @@ class _Files:
         self._reading = reading
         self._data = {table: ds.dataset(sorted(map(str, (folder / table).glob("*.parquet")))) for table in TABLES}
         for table, rows in record["rows"].items():
-            if (there := self._data[table].count_rows()) != rows:
-                raise LoadError(f"the table {table} has {there} rows, and {rows} were written", file=str(folder))
+            if (count := self._data[table].count_rows()) != rows:
+                raise LoadError(f"the table {table} has {count} rows, and {rows} were written", file=str(folder))
         self._all: int = sum(record["rows"].values())
         self._sources = [Source(*rest) for _, *rest in sorted(self._rows("source"))]
         entities = self._data["entity"].to_table(columns=["e", "id"])

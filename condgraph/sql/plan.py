@@ -28,7 +28,7 @@ from condgraph.engine.row_shapes import is_plain
 from condgraph.engine.snapshot.readback import further_sources
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
-from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, told
+from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, states_bound
 from condgraph.sql.conditions import condition, supports
 from condgraph.sql.rows import plain, plain_facts
 from condgraph.sql.tables import BELOW, CELL, ENDS, ENTITY_RECORDS, FACT_RECORDS, NUMBERED, TAKEN, Graph, Row
@@ -216,8 +216,8 @@ def _compiled(plan: Node, plans: Plans) -> Compiled:
         bag = plan.values.values if isinstance(plan.values, alg.Distinct) else plan.values
         if _has_cells(bag):
             return Compiled(plans.some_value(bag, plan.condition), "truth")
-    written = isinstance(plan, alg.Distinct) and isinstance(plan.values, alg.Objects) and plans.schema.raw
-    if isinstance(plan, alg.Distinct) and not written and _has_cells(plan.values):
+    with_raw = isinstance(plan, alg.Distinct) and isinstance(plan.values, alg.Objects) and plans.schema.raw
+    if isinstance(plan, alg.Distinct) and not with_raw and _has_cells(plan.values):
         query, columns = plans.values(plan.values)
         return Compiled(query, "values", columns)
     if (group := _counting(plan)) is not None:
@@ -357,14 +357,14 @@ class OwnPlans:
     def gathered(self, parts: Numbered, members: Sequence[tuple[Node, Node]] = (), most: int | None = None) -> Query:
         """See `Plans.gathered`."""
         compiler = self._compiler(*(node for _, node in parts))
-        stated, more = list[Query](), list[Query]()
+        stated, recursive_parts = list[Query](), list[Query]()
         if members and self._close is not None:
             self._close(self._in)
         for entities, concepts in members:
             assert isinstance(entities, alg.Entities)
             assert isinstance(concepts, alg.Entities)
-            _memberships(compiler, entities, concepts, stated, more, recursive=self._close is None)
-        return gathering(compiler, parts, stated, more, most=most)
+            _memberships(compiler, entities, concepts, stated, recursive_parts, recursive=self._close is None)
+        return gathering(compiler, parts, stated, recursive_parts, most=most)
 
     def ends(self, parts: Sequence[Unit]) -> Query:
         """Return the query for the ends of statements between nodes of patterns, and of stated memberships.
@@ -440,7 +440,7 @@ class OwnPlans:
                 else:
                     owners = owners.where(ordered_bounds(facts), copy=False)
                     is_time = exp.EQ(this=column("kind", "x"), expression=literal(int(Kind.TIME)))
-                    test = exp.and_(told("end" if bag.part == "end" else "start", "x"), is_time)
+                    test = exp.and_(states_bound("end" if bag.part == "end" else "start", "x"), is_time)
                 query = query.where(test, within(column("f", "x"), owners), copy=False)
             unit = coalesce(column("unit", "x"), literal(""))
             query = query.select(literal(number), column("kind", "x"), unit, exp.Count(this=exp.Star()), copy=False)
@@ -574,10 +574,10 @@ class Records:
     """
 
     def __init__(
-        self, rows: dict[str, dict[Row, None]], given: dict[int, set[Any]], sources: Sequence[Source], *, numbered: bool
+        self, rows: dict[str, dict[Row, None]], results: dict[int, set[Any]], sources: Sequence[Source], *, numbered: bool
     ) -> None:
-        self.given = given
-        listed = {table: list(found) for table, found in rows.items()}
+        self.results = results
+        listed = {table: list(facts) for table, facts in rows.items()}
         # In the order of the whole graph, which a snapshot has as well.
         listed["statement"].sort(key=lambda row: row[0])
         graph = Graph(listed, sources)
@@ -593,12 +593,12 @@ class Records:
 
     def entities(self, unit: int) -> Numbers:
         """Return the entities of a part, by their numbers in the snapshot."""
-        numbers = [self.snapshot.identified(self._ids[e]) for e in self.given.get(unit, ())]
+        numbers = [self.snapshot.identified(self._ids[e]) for e in self.results.get(unit, ())]
         return np.unique(np.array(numbers, np.int32))
 
     def facts(self, unit: int) -> Numbers:
         """Return the statements of a part, by their numbers in the snapshot, which has the same order."""
-        return np.unique(np.array([self._facts[f] for f in self.given.get(unit, ())], np.int32))
+        return np.unique(np.array([self._facts[f] for f in self.results.get(unit, ())], np.int32))
 
     def run(self, plan: Node, leaves: Sequence[Node]) -> Run:
         """Run a plan on the results of its leaves."""

@@ -105,11 +105,11 @@ class _Reduced:
         parts = [at for at, part in enumerate(self._match.statements) if part.statement == alg.Variable(name)]
         return [facts for _, facts in self._directed(parts[0], None)] if parts else [alg.Scan(None, None)]
 
-    def _set(self, name: str, apart: int | None) -> alg.Entities | None:
+    def _set(self, name: str, excluded: int | None) -> alg.Entities | None:
         """Return the entities that every part but one allows a variable to be, or None if no part narrows it."""
         sets = [plain(entities) for variable, entities in self._match.sets if variable == name]
         for at, role in self._bound.get(name, ()):
-            if at != apart and (message := self._message(at, role, name)) is not None:
+            if at != excluded and (message := self._message(at, role, name)) is not None:
                 sets.append(message)
         return None if not sets else sets[0] if len(sets) == 1 else alg.Intersect(tuple(sets))
 
@@ -138,16 +138,16 @@ class _Reduced:
             sets = [alg.Reached(_turned(facts, ends[flipped])) for flipped, facts in self._directed(at, name)]
         return sets[0] if len(sets) == 1 else alg.Union(tuple(sets))
 
-    def _place(self, place: object, at: int, apart: str | None) -> alg.Entities | None:
+    def _place(self, place: object, at: int, excluded: str | None) -> alg.Entities | None:
         """Return what a place of a part is narrowed to, ignoring one variable."""
         if isinstance(place, alg.Variable):
-            return self._set(place.name, at) if place.name != apart and place.name in self._certain else None
+            return self._set(place.name, at) if place.name != excluded and place.name in self._certain else None
         return plain(place) if isinstance(place, alg.Entities) else None
 
-    def _directed(self, at: int, apart: str | None) -> Iterator[tuple[int, alg.Facts]]:
+    def _directed(self, at: int, excluded: str | None) -> Iterator[tuple[int, alg.Facts]]:
         """Yield the statements of a part, narrowed by all but one variable. A part without direction is also yielded flipped."""
         part = self._match.statements[at]
-        subject, object_ = self._place(part.subject, at, apart), self._place(part.object, at, apart)
+        subject, object_ = self._place(part.subject, at, excluded), self._place(part.object, at, excluded)
         for flipped in range(1 + part.undirected):
             start, end = (object_, subject) if flipped else (subject, object_)
             for facts in _scans(part, start):
@@ -156,7 +156,7 @@ class _Reduced:
                 if part.condition is not None:
                     facts = alg.Where(facts, part.condition)
                 for item in part.qualifiers:
-                    value = self._place(item.value, at, apart)
+                    value = self._place(item.value, at, excluded)
                     for test in (item.condition, None if value is None else alg.Among(value)):
                         if test is not None and isinstance(item.key, str):
                             facts = alg.WhereQualifier(facts, item.key, test)

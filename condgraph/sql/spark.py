@@ -22,7 +22,7 @@ from sqlglot.generators.spark import SparkGenerator
 from condgraph.engine.bounds import check
 from condgraph.engine.errors import MissingExtraError, OptionError, ReadOnlyError, StoreError, StoreMissingError, UnsupportedError
 from condgraph.sql import tables as layout
-from condgraph.sql.catalogue import WHOLE, Bound, Column, DuckDbCells, Sort, Table, call, fitting, no_end
+from condgraph.sql.catalogue import MAX_EXACT, Bound, Column, DuckDbCells, Sort, Table, call, is_within, no_end
 from condgraph.sql.connections import Engine, first_line, text, watching
 from condgraph.sql.tables import PREFIX
 from condgraph.sql.terms import both, case, cast, column, double, known, literal, name, select, table_of, type_of
@@ -136,7 +136,7 @@ class Spark(Engine):
         super().__init__(f"spark://{str(session.sparkContext.master).removeprefix('spark://')}")
         # A tag for its views, since others of the same name may be open in the session.
         self._tag = uuid4().hex[:8]
-        self._given, self._folder, self._graph = session, folder and folder.rstrip("/"), self.schema(graph)
+        self._session_given, self._folder, self._graph = session, folder and folder.rstrip("/"), self.schema(graph)
         self._own: Any = None
         self._lock = Lock()
 
@@ -159,12 +159,14 @@ class Spark(Engine):
                     types = ", ".join(f"`{field}` {type_of(kind).sql(dialect=_Dialect)}" for field, kind in kinds.items())
                     # Spark reads paths as patterns.
                     path = re.sub(r"([\\*?\[\]{}])", r"\\\1", str(self._folder))
-                    rows = self._given.read.schema(types).parquet(f"{path}/{table}")
+                    rows = self._session_given.read.schema(types).parquet(f"{path}/{table}")
                     rows.createOrReplaceTempView(_quoted(self._graph, table))
                     size += _bytes(rows)
                 for view, query in layout.views(lambda table: table_of(table, self._graph)) if self._folder else ():
-                    self._given.sql(self.text(query)).createOrReplaceTempView(_quoted(self._graph, view))
-                session = type(self._given)(self._given.sparkContext, self._given._jsparkSession.cloneSession())
+                    self._session_given.sql(self.text(query)).createOrReplaceTempView(_quoted(self._graph, view))
+                session = type(self._session_given)(
+                    self._session_given.sparkContext, self._session_given._jsparkSession.cloneSession()
+                )
                 settings = dict(_SETTINGS)
                 if self._folder and size < _FEW:
                     partitions = min(session.sparkContext.defaultParallelism, int(session.conf.get("spark.sql.shuffle.partitions")))
@@ -191,7 +193,7 @@ class Spark(Engine):
 
     def _is_lost(self) -> bool:
         try:
-            context = self._given.sparkContext._jsc
+            context = self._session_given.sparkContext._jsc
             return context is None or bool(context.sc().isStopped())
         except self._errors:
             return True
@@ -241,12 +243,12 @@ class Spark(Engine):
         with self._failing(), watching(lambda: context.cancelJobsWithTag(tag)), ExitStack() as views:
             context.addJobTag(tag)
             try:
-                return list(map(tuple, session.sql(self.text(self._kept(query, tag, views))).collect()))
+                return list(map(tuple, session.sql(self.text(self._cached(query, tag, views))).collect()))
             finally:
                 with suppress(*self._errors):
                     context.removeJobTag(tag)
 
-    def _kept(self, query: exp.Expr | str, tag: str, views: ExitStack) -> exp.Expr | str:
+    def _cached(self, query: exp.Expr | str, tag: str, views: ExitStack) -> exp.Expr | str:
         """Return a query whose parts become views while it runs, if some are used twice.
 
         Those are cached, since Spark otherwise expands a part wherever it is used.
@@ -298,7 +300,7 @@ class Spark(Engine):
         with self._lock, suppress(*self._errors):
             session, self._own = self._own, None
             for view in _VIEWS if session is not None and self._folder else ():
-                self._given.catalog.dropTempView(_view(self._graph, view))
+                self._session_given.catalog.dropTempView(_view(self._graph, view))
 
 
 # -- tables ------------------------------------------------------------------------------------------
@@ -387,7 +389,7 @@ class SparkCells(DuckDbCells):
         from_text = exp.TryCast(this=cast(number.copy(), "text"), to=kind)
         fits_long = exp.LT(this=size, expression=double(2.0**63))
         otherwise = case([(fits_long, exp.TryCast(this=whole, to=kind.copy()))], exp.TryCast(this=large, to=kind.copy()))
-        return case([(fitting(number, WHOLE), from_text)], otherwise)
+        return case([(is_within(number, MAX_EXACT), from_text)], otherwise)
 
 
 def _times(cell: exp.Expr, number: int) -> exp.Mul:

@@ -125,13 +125,13 @@ class SqlParts:
 
     def statements_about(self, subject: str, predicate: str) -> list[Sourced]:
         """Return the statements of a subject and a predicate."""
-        return self._stated(subject, [one_of(column("predicate"), [predicate])]) if is_text(predicate) else []
+        return self._statements(subject, [one_of(column("predicate"), [predicate])]) if is_text(predicate) else []
 
     def some_about(self, subject: str) -> list[Statement]:
         """Return at most 100 statements of a subject."""
-        return [sourced.item for sourced in self._stated(subject, [], 100) if isinstance(sourced.item, Statement)]
+        return [sourced.item for sourced in self._statements(subject, [], 100) if isinstance(sourced.item, Statement)]
 
-    def _stated(self, subject: str, tests: list[exp.Expr], limit: int | None = None) -> list[Sourced]:
+    def _statements(self, subject: str, tests: list[exp.Expr], limit: int | None = None) -> list[Sourced]:
         subjects = self.numbers([subject] if is_text(subject) else [])
         if not subjects:
             return []
@@ -206,9 +206,9 @@ class Changes:
         self._ids = [list(tables["entity"]["id"]) for tables in self._of]
         sids = [statement_ids(snapshot).tolist() for snapshot in (before, after)]
         #: Statements that are added, by their numbers in the part; and the ids of entities that are removed and added.
-        self._fresh = [number for number, sid in enumerate(sids[1]) if sid not in set(sids[0])]
+        self._added = [number for number, sid in enumerate(sids[1]) if sid not in set(sids[0])]
         id_sets = [set(ids) for ids in self._ids]
-        self._gone, self._new = sorted(id_sets[0] - id_sets[1]), sorted(id_sets[1] - id_sets[0])
+        self._removed_ids, self._added_ids = sorted(id_sets[0] - id_sets[1]), sorted(id_sets[1] - id_sets[0])
         self._edit = edit
 
     def write(self, writer: Writer, place: str) -> None:
@@ -223,17 +223,17 @@ class Changes:
             for entity_id in declared[0].keys() | declared[1].keys()
             if declared[0].get(entity_id) != declared[1].get(entity_id)
         )
-        named = sorted({*redeclared, *self._gone, *(self._ids[1][e] for e in self._ends())} - set(self._new))
+        named = sorted({*redeclared, *self._removed_ids, *(self._ids[1][e] for e in self._ends())} - set(self._added_ids))
         numbers = parts.numbers(named)
-        if ends := [numbers[entity_id] for entity_id in sorted({*redeclared, *self._gone}) if entity_id in numbers]:
+        if ends := [numbers[entity_id] for entity_id in sorted({*redeclared, *self._removed_ids}) if entity_id in numbers]:
             writer.execute(_deleted(place, "declared", column("e"), ends))
-        if self._gone:
-            writer.execute(_deleted(place, "entity", column("e"), [numbers[entity_id] for entity_id in self._gone]))
+        if self._removed_ids:
+            writer.execute(_deleted(place, "entity", column("e"), [numbers[entity_id] for entity_id in self._removed_ids]))
         last_e, last_f = (_last(writer, place, table, name) for table, name in (("entity", "e"), ("statement", "f")))
-        numbers |= {entity_id: last_e + position for position, entity_id in enumerate(self._new, 1)}
+        numbers |= {entity_id: last_e + position for position, entity_id in enumerate(self._added_ids, 1)}
         e = {position: numbers[entity_id] for position, entity_id in enumerate(self._ids[1]) if entity_id in numbers}
-        f = {number: last_f + position for position, number in enumerate(self._fresh, 1)}
-        new_ids = set(self._new)
+        f = {number: last_f + position for position, number in enumerate(self._added, 1)}
+        new_ids = set(self._added_ids)
         sources = set(tables[0]["source"]["name"])
         chosen: dict[str, Callable[[Mapping[str, Any]], bool]] = {
             "source": lambda row: row["name"] not in sources,
@@ -256,9 +256,9 @@ class Changes:
         for part in self._edit.added:
             if isinstance(part, Statement):
                 yield "statement", "predicate", list(named_in(part))
-        yield "entity", "id", list(self._new)
-        yield "entity", "name", [self._of[1]["entity"]["name"][self._ids[1].index(ident)] for ident in self._new]
-        fresh = set(self._fresh)
+        yield "entity", "id", list(self._added_ids)
+        yield "entity", "name", [self._of[1]["entity"]["name"][self._ids[1].index(ident)] for ident in self._added_ids]
+        fresh = set(self._added)
         for table in ("statement", "qualifier"):
             for name in ("text", "unit"):
                 values = zip(self._of[1][table]["f"], self._of[1][table][name], strict=True)
@@ -266,7 +266,7 @@ class Changes:
 
     def _ends(self) -> set[int]:
         """Return the entities that new statements name, by their numbers in the part."""
-        rows = [row for table in ("statement", "qualifier") for row in _rows(self._of[1][table]) if row["f"] in set(self._fresh)]
+        rows = [row for table in ("statement", "qualifier") for row in _rows(self._of[1][table]) if row["f"] in set(self._added)]
         return {row[name] for row in rows for name in ("s", "o") if row.get(name) is not None}
 
 
@@ -464,7 +464,7 @@ class _State:
     schema: StoredSchema
     sources: tuple[Source, ...]
     counts: dict[str, int]
-    looked: float
+    checked_at: float
     #: As long as `Engine.unchanged` returns this, nothing has changed.
     unchanged: object | None
     survey: Survey | None = None
@@ -482,8 +482,8 @@ class SqlStore:
         self.engine, self.name, self.read_only, self.timeout = engine, graph, read_only, timeout
         self.place, self._in = engine.place, engine.schema(graph)
         if len(self._in.encode()) > _MAX_NAME:
-            most = _MAX_NAME - len(engine.schema(""))
-            raise errors.OptionError(f"the name of a graph has at most {most} bytes in a SQL database, not {len(graph.encode())}")
+            limit = _MAX_NAME - len(engine.schema(""))
+            raise errors.OptionError(f"the name of a graph has at most {limit} bytes in a SQL database, not {len(graph.encode())}")
         self._state: _State | None = None
         #: What the last load reported about single changes.
         self.remarks: list[str] = []
@@ -533,7 +533,7 @@ class SqlStore:
 
     def _current(self) -> _State:
         state, now = self._state, time.monotonic()
-        if state is not None and (held(self) is not None or now - state.looked < _LEASE or self._unchanged(state.unchanged)):
+        if state is not None and (held(self) is not None or now - state.checked_at < _LEASE or self._unchanged(state.unchanged)):
             return state
         unchanged, content = self.engine.unchanged(), self.content()
         if state is None or state.content != content:
@@ -542,7 +542,7 @@ class SqlStore:
             ((_, content, counts, schema, _),) = self.engine.read(self._all("about"))
             sources = _sources(self.engine.read(self._all("source")))
             state = self._state = _State(content, StoredSchema(json.loads(schema)), sources, json.loads(counts), now, None)
-        state.looked = now
+        state.checked_at = now
         state.unchanged = unchanged if self._unchanged(unchanged) else None
         return state
 
@@ -699,9 +699,9 @@ class SqlStore:
         """
 
         def ask() -> Snapshot:
-            of, scans = around_of(list(filter(is_text, ids)), list(filter(is_text, names)), values=values)
-            members = [(of, alg.AllEntities((EntityKind.CONCEPT,))), (alg.AllEntities(), of)] if concepts else []
-            query = self.plans.gathered(list(enumerate((of, *scans))), members, most=most)
+            anchors, scans = around_of(list(filter(is_text, ids)), list(filter(is_text, names)), values=values)
+            members = [(anchors, alg.AllEntities((EntityKind.CONCEPT,))), (alg.AllEntities(), anchors)] if concepts else []
+            query = self.plans.gathered(list(enumerate((anchors, *scans))), members, most=most)
             return self.plans.records(self.engine.read(query), self.known_sources).snapshot
 
         return self.steady(ask)

@@ -128,7 +128,7 @@ def test_answers_are_checked(pair: tuple[Graph, SqlGraph]) -> None:
         assert [step.function for step in answer.trace] == [step.function for step in pair[0].query(program).trace]
 
 
-def test_chains_follow_what_is_around(pair: tuple[Graph, SqlGraph]) -> None:
+def test_chains_follow_neighbours(pair: tuple[Graph, SqlGraph]) -> None:
     here, there = pair
     snapshot = here.current
     asked = [snapshot.entity(number) for number in range(snapshot.entities)]
@@ -163,7 +163,7 @@ def test_an_answer_has_its_sql(tmp_path: Path) -> None:
 # -- what is stored ----------------------------------------------------------------------------------
 
 
-def test_what_is_pulled_is_what_was_pushed(pair: tuple[Graph, SqlGraph]) -> None:
+def test_pull_returns_what_was_pushed(pair: tuple[Graph, SqlGraph]) -> None:
     here, there = pair
     pulled = there.store.snapshot()
     assert content_digest(pulled) == content_digest(here.current)
@@ -183,7 +183,7 @@ def test_a_second_load_adds(opener: Opener) -> None:
         graph.kopl("FindAll() Count()")
 
 
-def test_questions_see_what_others_load(tmp_path: Path) -> None:
+def test_queries_see_other_loads(tmp_path: Path) -> None:
     url = f"duckdb:///{tmp_path}/a.duckdb"
     reader, writer = condgraph.open(url), condgraph.open(url)
     for number in range(3):
@@ -198,7 +198,7 @@ def test_questions_see_what_others_load(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_a_question_reads_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_reads_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = condgraph.open(f"duckdb:///{tmp_path}/a.duckdb")
     graph.push(world())
     graph.kopl("FindAll() Count()")
@@ -208,7 +208,7 @@ def test_a_question_reads_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(queries) == 1
 
 
-def test_names_are_no_sql(opener: Opener) -> None:
+def test_names_are_quoted(opener: Opener) -> None:
     names = ["O'Hara", 'a"b', "a;b--", "\\'", "Zoë \U0001f600", "%s", "{x}", "'; DROP SCHEMA x; --"]
     graph = opener("names")
     graph.store.delete()
@@ -231,7 +231,7 @@ def test_a_text_with_a_nul_is_refused(opener: Opener) -> None:
 # -- what is not written -----------------------------------------------------------------------------
 
 
-def test_questions_write_nothing(tmp_path: Path) -> None:
+def test_queries_write_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     graph = condgraph.open(f"duckdb:///{path}")
     with pytest.raises(StoreMissingError):
@@ -326,7 +326,7 @@ def test_spark_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         condgraph.open("spark://local[2]", folder="x")
 
 
-def test_a_file_of_something_else(tmp_path: Path) -> None:
+def test_a_file_of_another_format(tmp_path: Path) -> None:
     path = tmp_path / "a.duckdb"
     path.write_text("no database")
     with pytest.raises(CondgraphError, match="cannot open"):

@@ -76,7 +76,7 @@ def test_the_same_tables(pair: tuple[Graph, Any, str]) -> None:
     assert not wrong
 
 
-def test_keys_of_what_is_referred_to(opener: Any, tmp_path: Path) -> None:
+def test_keys_of_referenced_tables(opener: Any, tmp_path: Path) -> None:
     here = keyed_shop.shop(tmp_path / "shop")
     nothing = [("", "orders", "where customerID = 'ALFKX' show orderID"), ("", "orders", "where customerID = 7 show orderID")]
     with opener("keys in tests") as there:
@@ -105,7 +105,7 @@ def test_columns_are_those_of_the_rows(opener: Any) -> None:
         there.store.delete()
 
 
-def test_the_whole_is_one_query(pair: tuple[Graph, Any, str]) -> None:
+def test_a_program_is_one_query(pair: tuple[Graph, Any, str]) -> None:
     _, there, kind = pair
     concept, clause = ASKED[kind][0]
     asked: list[str] = []

@@ -20,7 +20,7 @@ from condgraph.engine.errors import CancelledError, CondgraphError, DeadlineErro
 from condgraph.engine.values import Quantity, Time
 from condgraph.overview.survey import survey
 from condgraph.remote_sql import NativeSqlGraph
-from tests.matrix.test_sql_theirs import MIXED, MIXED_MAP, _result, check_readings, random_rows
+from tests.matrix.test_sql_existing import MIXED, MIXED_MAP, _result, check_readings, random_rows
 from tests.support import northwind, sql_by_hand
 from tests.support.graphs import Dice
 from tests.support.lanes import by_lane
@@ -36,7 +36,7 @@ psycopg = pytest.importorskip("psycopg")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with postgres(tmp_path_factory.mktemp("theirs")) as url:
+    with postgres(tmp_path_factory.mktemp("existing")) as url:
         yield url
 
 
@@ -339,7 +339,7 @@ def test_readings(server: str, tmp_path: Path) -> None:
         check_readings(graph)
 
 
-def test_numbers_that_no_float_holds(server: str) -> None:
+def test_numbers_beyond_floats(server: str) -> None:
     rows = (
         "CREATE TABLE a (id integer PRIMARY KEY, long numeric, tiny numeric, wide numeric(30, 2))",
         "INSERT INTO a VALUES (1, 1e400, 0.1234567890123456789, 12345678901234567890.25)",
@@ -354,7 +354,7 @@ def test_numbers_that_no_float_holds(server: str) -> None:
         assert graph.kopl('Find("a/2") QueryAttr(long)').texts == ["100000000000000000000"]
 
 
-def test_whole_numbers_that_no_float_is(server: str) -> None:
+def test_integers_inexact_as_floats(server: str) -> None:
     numbers = long_numbers("BIGINT")
     rows = [f"({at}, {number})" for at, number in enumerate(numbers)]
     made = ("CREATE TABLE a (id integer PRIMARY KEY, n bigint)", f"INSERT INTO a VALUES {', '.join(rows)}")

@@ -14,7 +14,7 @@ import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import CondgraphError, LoadError, OptionError, UnsupportedError
 from condgraph.remote_sql import NativeSqlGraph
-from tests.matrix.test_sql_theirs import random_rows
+from tests.matrix.test_sql_existing import random_rows
 from tests.support import timed_tables
 from tests.support.differential import full_message
 from tests.support.lanes import by_lane
@@ -223,7 +223,7 @@ def test_ugly_times(tmp_path: Path) -> None:
         assert graph.query("FindAll() FilterConcept(b) QueryAttr(id)", at="0005").texts == ["1", "3"]
 
 
-def test_what_cannot_say_when_a_row_holds(tmp_path: Path) -> None:
+def test_columns_that_cannot_be_times(tmp_path: Path) -> None:
     place, given = tmp_path / "wrong.duckdb", tmp_path / "given.toml"
     with duckdb.connect(str(place)) as database:
         database.execute("CREATE TABLE a (id INTEGER PRIMARY KEY, seen VARCHAR, b INTEGER REFERENCES a (id), x DOUBLE, d DATE)")

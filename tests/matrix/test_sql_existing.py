@@ -40,7 +40,7 @@ from tests.support.ugly_shop import ROW_WORDS, STATEMENTS, shop_words
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, NativeSqlGraph]]:
-    folder = tmp_path_factory.mktemp("theirs")
+    folder = tmp_path_factory.mktemp("existing")
     with duckdb.connect(str(folder / "shop.duckdb")) as duck, sqlite3.connect(folder / "shop.db") as lite:
         for statement in STATEMENTS:
             duck.execute(statement)
@@ -125,7 +125,7 @@ def test_random_programs_as_sql_by_hand(tmp_path: Path) -> None:
         "MATCH (n:order) RETURN count(*) SKIP 1",
     ],
 )  # fmt: skip
-def test_rows_are_counted_there(pair: tuple[Graph, NativeSqlGraph], query: str) -> None:
+def test_counts_run_on_the_server(pair: tuple[Graph, NativeSqlGraph], query: str) -> None:
     here, there = (graph.query(query) for graph in (pair[0], pair[1]))
     assert (there.columns, there.values, there.texts, there.warnings) == (here.columns, here.values, here.texts, here.warnings)
     assert list(map(str, there.trace)) == list(map(str, here.trace))
@@ -208,7 +208,7 @@ def test_nothing_is_written(pair: tuple[Graph, NativeSqlGraph]) -> None:
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
 
 
-def test_survey_is_that_of_a_snapshot(pair: tuple[Graph, NativeSqlGraph]) -> None:
+def test_survey_equals_that_of_a_snapshot(pair: tuple[Graph, NativeSqlGraph]) -> None:
     _, there = pair
     counted, local = there.store.survey(), survey(there.snapshot().current)
     assert {name: counted[name] for name in ("counts", "sources")} == {name: local[name] for name in ("counts", "sources")}
@@ -302,7 +302,7 @@ def test_infinite_numbers_and_times_are_left_out_with_a_warning(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("key", ["b", "b/1"])
-def test_tables_whose_ids_meet_are_refused(tmp_path: Path, key: str) -> None:
+def test_colliding_ids_are_refused(tmp_path: Path, key: str) -> None:
     with duckdb.connect(str(tmp_path / "meet.duckdb")) as connection:
         connection.execute('CREATE TABLE a (k VARCHAR PRIMARY KEY); CREATE TABLE "a/b" (id INTEGER PRIMARY KEY)')
         connection.execute("INSERT INTO a VALUES ('c'), (?)", [key])
@@ -346,7 +346,7 @@ def test_readings(tmp_path: Path) -> None:
         check_readings(graph)
 
 
-def test_numbers_that_no_float_holds(tmp_path: Path) -> None:
+def test_numbers_beyond_floats(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "big.duckdb")) as connection:
         connection.execute(
             "CREATE TABLE a (id INTEGER PRIMARY KEY, fits BIGINT, price DECIMAL(18, 2), big DECIMAL(18, 2), most HUGEINT)"
@@ -363,7 +363,7 @@ def test_numbers_that_no_float_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["BIGINT", "HUGEINT", "UBIGINT"])
-def test_whole_numbers_that_no_float_is(tmp_path: Path, kind: str) -> None:
+def test_integers_inexact_as_floats(tmp_path: Path, kind: str) -> None:
     numbers = long_numbers(kind)
     with duckdb.connect(str(tmp_path / "long.duckdb")) as connection:
         connection.execute(f"CREATE TABLE a (id INTEGER PRIMARY KEY, n {kind})")
