@@ -140,6 +140,10 @@ def test_the_same_in_a_file(tmp_path: Path) -> None:
     by_file = loaded(folder)
     assert by_file[1] == by_options[1]
     assert by_file[0].status().counts == by_options[0].status().counts
+    file = (folder / "condgraph.toml").rename(folder.parent / "tables.toml")
+    assert loaded(folder, declaration=str(file))[1] == by_options[1]
+    with pytest.raises(OptionError, match="is the path of a file"):
+        loaded(folder, declaration=5)
     # Without the file, names alone.
     assert loaded(folder, declaration=False)[0].status().counts != by_file[0].status().counts
 

@@ -339,6 +339,25 @@ def test_readings(server: str, tmp_path: Path) -> None:
         check_readings(graph)
 
 
+def test_a_load_keeps_the_types_of_columns(server: str) -> None:
+    """A decimal comma in a column of texts, and times that are few among infinity and years BC, change no other column."""
+    rows = (
+        "CREATE DOMAIN amount AS numeric(9, 3)",
+        "CREATE DOMAIN price AS amount",
+        "CREATE TABLE a (id integer PRIMARY KEY, n numeric(9, 3), f float8, d price, day date, at timestamptz, word text)",
+        "INSERT INTO a VALUES (1, 1.234, 1e308, 1.234, 'infinity', '-infinity', '12,5'),"
+        " (2, 2.345, -2.345, 2.345, '0044-03-15 BC', '0044-03-15 10:00:00+00 BC', '1,75'),"
+        " (3, NULL, 'NaN', NULL, '2020-01-01', 'infinity', NULL)",
+    )
+    url, loaded = _database(server, "kept", rows), condgraph.open("memory:")
+    loaded.load(url)
+    with condgraph.open(url) as graph:
+        assert [float(value.number) for value in loaded.kopl("FindAll() QueryAttr(f)").values] == [-2.345, 1e308]
+        for column in ("n", "d", "day", "at"):
+            program = f"FindAll() QueryAttr({column})"
+            assert loaded.kopl(program).values == graph.kopl(program).values
+
+
 def test_numbers_beyond_floats(server: str) -> None:
     rows = (
         "CREATE TABLE a (id integer PRIMARY KEY, long numeric, tiny numeric, wide numeric(30, 2))",

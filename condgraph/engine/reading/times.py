@@ -86,6 +86,8 @@ _CLOCK: Final = re.compile(r"([+-]\s?)?(\d{1,4}):(\d{2})(?::(\d{2}))?(?:[.,](\d{
 _HALF_DAY: Final = re.compile(r"(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\s?([ap])\.?m\.?(?:\s\(?([A-Z]{2,4})\)?)?", _FLAGS)
 #: Seconds of the parts of a duration that are always the same.
 _FIXED: Final = {"weeks": 7 * DAY_SECONDS, "days": DAY_SECONDS, "hours": 3600, "minutes": 60, "seconds": 1}
+#: Days and moments before Christ, as PostgreSQL prints them.
+_BEFORE: Final = re.compile(r"(\d{4,6})-(\d\d)-(\d\d)(?: ([01]\d|2[0-3]):([0-5]\d):([0-5]\d))? BC", re.ASCII)
 #: Digits of a part of a duration before and after the point.
 _WHOLE_DIGITS, _DECIMALS = 19, 9
 _RATIO: Final = re.compile(r"\d+\s?:\s?\d+", re.ASCII)
@@ -207,7 +209,15 @@ def _point(text: str) -> list[Reading]:
 def _era(text: str) -> list[Reading]:
     match = _ERA.fullmatch(text)
     if match is None:
-        return []
+        match = _BEFORE.fullmatch(text)
+        if match is None:
+            return []
+        day = Time.day(1 - int(match[1]), int(match[2]), int(match[3]))
+        start = day.start + sum(int(part or 0) * unit for part, unit in zip(match.groups()[3:], (3600, 60, 1), strict=True))
+        moment = Reading("time", "second" if start > day.start else "second0", Time(start, start + 1, Precision.SECOND))
+        if not match[4]:
+            return [_time_reading(day)]
+        return [moment] if start > day.start else [Reading("time", "day0", day), moment]
     year = int(match["n"] or match["m"])
     before = (match["era"] or match["ad"])[0] in "Bb"
     return [Reading("time", "era", Time.year(1 - year if before else year))] if year else []

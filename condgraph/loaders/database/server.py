@@ -11,11 +11,10 @@ from urllib.parse import parse_qsl, unquote
 from condgraph.engine.addresses import parse
 from condgraph.engine.errors import LoadError, MissingExtraError, OptionError
 from condgraph.engine.facts import Item
-from condgraph.engine.values import format_number
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import tables as base
 from condgraph.loaders.files import MYSQL, POSTGRES
-from condgraph.loaders.folder.tab import cell_text
+from condgraph.loaders.folder.tab import Pointed, cell_text
 
 #: The connection timeout in seconds.
 CONNECT: Final = 20
@@ -187,8 +186,11 @@ _PG_TABLES: Final = """
       AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
     ORDER BY n.nspname, c.relname"""
 _PG_COLUMNS: Final = """
-    SELECT attrelid, attnum, attname, CASE WHEN t.typcategory = 'A' THEN 'array' ELSE coalesce(b.typname, t.typname) END
-    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON b.oid = nullif(t.typbasetype, 0)
+    WITH RECURSIVE based (oid, name, base) AS (
+      SELECT oid, typname, typbasetype FROM pg_type
+      UNION ALL SELECT d.oid, t.typname, t.typbasetype FROM based d JOIN pg_type t ON t.oid = d.base)
+    SELECT attrelid, attnum, attname, CASE WHEN t.typcategory = 'A' THEN 'array' ELSE b.name END
+    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN based b ON b.oid = a.atttypid AND b.base = 0
     WHERE attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum"""
 _PG_KEYS: Final = """
     SELECT contype::text, conrelid, conkey, confrelid, confkey FROM pg_constraint
@@ -242,7 +244,7 @@ class Postgres:
     def rows(self, table: base.SqlTable) -> Iterator[Sequence[Sequence[str]]]:
         """Yield the rows of a table, ordered by its key if it has one."""
         columns = ", ".join(_pg_text(base.quoted((name,)), kind) for name, kind in zip(table.columns, table.kinds, strict=True))
-        floats = [at for at, kind in enumerate(table.kinds) if kind in ("float4", "float8")]
+        numbers = [at for at, kind in enumerate(table.kinds) if kind in ("float4", "float8", "numeric", "money")]
         self._cursors += 1
         with (
             server_errors(self._library, self.location, f"PostgreSQL cannot read the table {table.name!r}"),
@@ -252,10 +254,11 @@ class Postgres:
             cursor.execute(f"SELECT {columns} FROM {base.quoted(table.path)}{base.ordered_by(table)}".encode())
             while rows := cursor.fetchmany(base.ROWS):
                 texts = [["" if cell is None else cell for cell in row] for row in rows]
-                for at in floats:
+                for at in numbers:
                     for row in texts:
                         if "e" in row[at] or row[at] == "NaN":
-                            row[at] = "" if row[at] == "NaN" else format_number(float(row[at]))
+                            row[at] = "" if row[at] == "NaN" else cell_text(float(row[at]))
+                        row[at] = Pointed(row[at])
                 yield texts
 
 

@@ -65,6 +65,10 @@ class Database(Protocol):
         ...
 
 
+#: Types of times on PostgreSQL and MySQL; a column of SQLite with such a type may hold anything.
+_TIMES: Final = ("date", "datetime", "timestamp", "timestamptz")
+
+
 class DatabaseCells:
     """A table of a database as rows of texts."""
 
@@ -72,6 +76,10 @@ class DatabaseCells:
         self.database = database
         self.table = table
         self.headers = list(table.columns)
+        #: Columns of dates and moments, whatever their cells: infinity and a year BC are none in other tables.
+        self.times = [
+            name for name, kind in zip(table.columns, table.kinds, strict=True) if kind in _TIMES and database.form != "sqlite"
+        ]
 
     def chunks(self, report: Reading | None, names: Sequence[str]) -> Iterator[tuple[Chunk, float]]:
         """Yield the rows, some thousands at a time; the total is not known in advance."""

@@ -18,17 +18,19 @@ rows of a single table do (`table.joins`). Rows that are still missing are repor
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress, repeat
 from operator import add
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import LoadError, shortened
+from condgraph.engine.errors import LoadError, OptionError, shortened
 from condgraph.engine.facts import Batch, Entity, EntityKind, Ids, Item, Members, Ref, Rows, Sourced, Statement, Texts
 from condgraph.engine.values import Value, collapse
 from condgraph.loaders.base import Options, Reading
@@ -423,7 +425,9 @@ def declared_of(tabs: Tabs, options: Options, below: Declared | None = None) -> 
     declared = of_options(options, headers)
     path = options.get("declaration")
     if path:
-        declared = declared.over(of_file(path, headers))
+        if not isinstance(path, str | os.PathLike):
+            raise OptionError(f"declaration= is the path of a file, or False, not {shortened(repr(path), 100)}")
+        declared = declared.over(of_file(Path(path), headers))
     declared = declared if below is None else declared.over(below)
     if options.get("join") is False:
         declared.joins = []

@@ -24,6 +24,7 @@ import numpy as np
 
 from condgraph.engine.bounds import check
 from condgraph.engine.facts import Source
+from condgraph.engine.reading.shapes import MAX_LENGTH
 from condgraph.engine.values import collapse, format_number
 from condgraph.loaders.base import Options, Reading, option_texts
 from condgraph.loaders.folder.declared import Declared
@@ -45,7 +46,12 @@ class Pointed(str):
 def _float(value: float) -> str:
     if math.isfinite(value):
         whole = value.is_integer() and abs(value) < 2**63
-        return format_number(int(value)) if whole else Pointed(format_number(value))
+        text = format_number(int(value) if whole else value)
+        if len(text) > MAX_LENGTH:
+            # It would be no number, and neither would one without a point.
+            digits, _, exponent = repr(value).partition("e")
+            text = f"{digits}{'' if '.' in digits else '.0'}e{exponent}"
+        return text if whole else Pointed(text)
     return "" if math.isnan(value) else str(value)
 
 
@@ -189,8 +195,9 @@ class Tab:
         cell_options = declared.cells.get(self.name, {}) | {
             key: options[key] for key in CELL_OPTIONS if options.get(key) is not None
         }
-        if types := declared.types.get(self.name):
-            cell_options["types"] = dict(types)
+        times = dict.fromkeys(getattr(self.cells, "times", ()), "time")
+        if types := times | declared.types.get(self.name, {}):
+            cell_options["types"] = types
         self.table = Table(self.reading, TableOptions.of(cell_options), self.names)
         more_missing = {collapse(text).casefold() for text in option_texts(options, "missing")}
         declared_missing = declared.missing.get(self.name, {})
