@@ -13,7 +13,7 @@ from condgraph.ask.demos import names_of
 from condgraph.ask.programs import counts_nothing
 from condgraph.ask.prompt import NAMES, without_names
 from condgraph.ask.records import english, foreign
-from condgraph.engine.algebra import ById, ByName, Compare, Count, Names, Node, Union, postorder
+from condgraph.engine.algebra import ById, ByName, Compare, Count, Names, Node, Pattern, Union, postorder
 from condgraph.engine.allen import Bounds
 from condgraph.engine.errors import UnknownNameError
 from condgraph.engine.facts import Entity
@@ -140,6 +140,8 @@ def doubts(
         names = " or ".join(repr(item.text) for item in named[:3])
         result.append(f"the answer does not depend on {names}, which the question names")
     plan = getattr(answer, "plan", None)
+    if plan is not None and not any(map(_reads, postorder(plan))):
+        result.append("the program states the answer itself, and reads nothing of the graph")
     if plan is not None and not result:
         reasons = (
             _echo_doubt(question, mentions, plan),
@@ -150,6 +152,11 @@ def doubts(
         )
         result += filter(None, reasons)
     return result
+
+
+def _reads(node: Node) -> bool:
+    """Return whether a part of a plan reads the graph; a pattern without parts does not."""
+    return node.facets.reads != "nothing" and not (isinstance(node, Pattern) and not (node.statements or node.memberships))
 
 
 def misfit(question: str, answer: Answer) -> str:

@@ -80,12 +80,15 @@ def test_what_a_question_asks_for(question: str, kind: str | None) -> None:
         ("Who is the current head of government of India?", HEADS, "the question asks what is 'current', and"),
         ("Who was head of government of India, in no year?", HEADS, ""),
         ("Who headed India in 1984?", HEADS.replace("India')", "India', key='time', value='1984')"), ""),
+        ("Who is the oldest of all?", 'Query1: "Ann"', "states the answer itself, and reads nothing of the graph"),
+        ("Who is the oldest of all?", "RETURN 'Ann' AS name", "states the answer itself, and reads nothing of the graph"),
     ],
 )  # fmt: skip
 def test_an_answer_that_does_not_fit_is_doubtful(graph: Graph, question: str, program: str, doubt: str) -> None:
     """The model is told why, and where it insists the outcome says so."""
     model = Scripted(program)
-    found = graph.ask(question, model, via="kopl" if program.startswith("Find") else "query")
+    via = "kopl" if program.startswith("Find") else "cypher" if program.startswith("RETURN") else "query"
+    found = graph.ask(question, model, via=via)
     assert found.answer is not None
     if not doubt:
         assert (found.status, len(model.seen), found.attempts[0].doubts) == ("answered", 1, ())

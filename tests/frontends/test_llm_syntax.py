@@ -158,6 +158,11 @@ def test_operators(op: str, meant: str, noticed: bool, space: str) -> None:
     assert messages(program) == ([f"the operator {op!r} is read as {meant!r}"] if noticed else [])
 
 
+@pytest.mark.parametrize("space", ["", "\u00a0", "\u3000"])
+def test_any_space_before_the_quotes(space: str) -> None:
+    assert isinstance(parse(f"Query1:{space}\"get_information(relation='Year')\"").queries[0].expression, Call)
+
+
 @pytest.mark.parametrize("op", ["~=", "><", "=!=", "<<"])
 def test_unknown_operators_are_errors(op: str) -> None:
     with pytest.raises(ParseError, match="unknown operator") as raised:

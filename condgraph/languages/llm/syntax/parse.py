@@ -98,7 +98,7 @@ class Parser:
         self._notices = notices
         self._limits = limits or Limits()
         wrapper = None
-        while start < stop and text[start] in " \t`*":
+        while start < stop and (text[start] in "`*" or (text[start].isspace() and text[start] != "\n")):
             start += 1
         if limits is None and (match := _WRAPPED.match(text, start, stop)) is not None:
             wrapper = SINGLE if match[0] in SINGLE else DOUBLE
