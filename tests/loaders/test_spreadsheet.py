@@ -17,6 +17,7 @@ import pytest
 import condgraph
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CondgraphError, DeadlineError, LoadError
+from condgraph.engine.values import Quantity
 from condgraph.loaders import spreadsheet
 from condgraph.loaders.spreadsheet_reader import parts
 
@@ -225,6 +226,18 @@ def test_a_usual_workbook_is_read_here_and_apart_alike(tmp_path: Path, monkeypat
     monkeypatch.setattr(spreadsheet, "parts", lambda path, wanted: used.append(path) or parts(path, wanted))
     condgraph.open("memory:").load(path)
     assert used == [str(path)]
+
+
+def test_times_of_day_and_durations_keep_their_type(tmp_path: Path) -> None:
+    """Whatever the header and the seconds suggest."""
+    book = openpyxl.Workbook()
+    for row in (["n", "took", "start"], [1, time(9), timedelta(minutes=65)], [2, time(23, 59, 59), timedelta(hours=30)]):
+        book.active.append(row)
+    book.save(tmp_path / "book.xlsx")
+    graph = condgraph.open("memory:")
+    assert not graph.load(tmp_path / "book.xlsx").problems
+    assert graph.kopl("FindAll() QueryAttr(took)").values == [Quantity(at, "second of the day") for at in (32400, 86399)]
+    assert graph.kopl("FindAll() QueryAttr(start)").values == [Quantity(length, "second") for length in (3900, 108000)]
 
 
 def test_what_a_sheet_hides_or_shows_as_percentages_is_said(tmp_path: Path) -> None:

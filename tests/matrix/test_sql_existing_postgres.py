@@ -344,15 +344,17 @@ def test_a_load_keeps_the_types_of_columns(server: str) -> None:
     rows = (
         "CREATE DOMAIN amount AS numeric(9, 3)",
         "CREATE DOMAIN price AS amount",
-        "CREATE TABLE a (id integer PRIMARY KEY, n numeric(9, 3), f float8, d price, day date, at timestamptz, word text)",
-        "INSERT INTO a VALUES (1, 1.234, 1e308, 1.234, 'infinity', '-infinity', '12,5'),"
-        " (2, 2.345, -2.345, 2.345, '0044-03-15 BC', '0044-03-15 10:00:00+00 BC', '1,75'),"
-        " (3, NULL, 'NaN', NULL, '2020-01-01', 'infinity', NULL)",
+        "CREATE TABLE a (id integer PRIMARY KEY, n numeric(9, 3), f float8, d price, day date, at timestamptz, word text, t time)",
+        "INSERT INTO a VALUES (1, 1.234, 1e308, 1.234, 'infinity', '-infinity', '12,5', '09:00'),"
+        " (2, 2.345, -2.345, 2.345, '0044-03-15 BC', '0044-03-15 10:00:00+00 BC', '1,75', '23:59:59'),"
+        " (3, NULL, 'NaN', NULL, '2020-01-01', 'infinity', NULL, NULL)",
     )
     url, loaded = _database(server, "kept", rows), condgraph.open("memory:")
     loaded.load(url)
     with condgraph.open(url) as graph:
         assert [float(value.number) for value in loaded.kopl("FindAll() QueryAttr(f)").values] == [-2.345, 1e308]
+        day = [Quantity(32400, "second of the day"), Quantity(86399, "second of the day")]
+        assert loaded.kopl("FindAll() QueryAttr(t)").values == day
         for column in ("n", "d", "day", "at"):
             program = f"FindAll() QueryAttr({column})"
             assert loaded.kopl(program).values == graph.kopl(program).values

@@ -14,7 +14,7 @@ from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import tables as base
 from condgraph.loaders.files import MYSQL, POSTGRES
-from condgraph.loaders.folder.tab import Pointed, cell_text
+from condgraph.loaders.folder.tab import Pointed, TimeOfDay, cell_text
 
 #: The connection timeout in seconds.
 CONNECT: Final = 20
@@ -245,6 +245,7 @@ class Postgres:
         """Yield the rows of a table, ordered by its key if it has one."""
         columns = ", ".join(_pg_text(base.quoted((name,)), kind) for name, kind in zip(table.columns, table.kinds, strict=True))
         numbers = [at for at, kind in enumerate(table.kinds) if kind in ("float4", "float8", "numeric", "money")]
+        clocks = [at for at, kind in enumerate(table.kinds) if kind == "time"]
         self._cursors += 1
         with (
             server_errors(self._library, self.location, f"PostgreSQL cannot read the table {table.name!r}"),
@@ -259,6 +260,9 @@ class Postgres:
                         if "e" in row[at] or row[at] == "NaN":
                             row[at] = "" if row[at] == "NaN" else cell_text(float(row[at]))
                         row[at] = Pointed(row[at])
+                for at in clocks:
+                    for row in texts:
+                        row[at] = TimeOfDay(row[at])
                 yield texts
 
 

@@ -43,6 +43,18 @@ class Pointed(str):
     __slots__ = ()
 
 
+class TimeOfDay(str):
+    """The text of a typed time of day, which is no duration."""
+
+    __slots__ = ()
+
+
+class Length(str):
+    """The text of a typed duration, which is no time of day."""
+
+    __slots__ = ()
+
+
 def _float(value: float) -> str:
     if math.isfinite(value):
         whole = value.is_integer() and abs(value) < 2**63
@@ -71,7 +83,7 @@ def _length(value: datetime.timedelta) -> str:
     if seconds < 0:
         return f"{value.total_seconds()} seconds"
     part = f".{value.microseconds:06d}".rstrip("0") if value.microseconds else ""
-    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{part}"
+    return Length(f"{sign}{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{part}")
 
 
 _PRINT: Final[dict[type, Callable[[Any], str]]] = {
@@ -83,7 +95,7 @@ _PRINT: Final[dict[type, Callable[[Any], str]]] = {
     Decimal: _decimal,
     datetime.datetime: _moment,
     datetime.date: datetime.date.isoformat,
-    datetime.time: lambda value: value.isoformat(),
+    datetime.time: lambda value: TimeOfDay(value.isoformat()),
     datetime.timedelta: _length,
     bytes: lambda value: "0x" + value.hex().upper(),
     bytearray: lambda value: "0x" + value.hex().upper(),
@@ -145,6 +157,14 @@ class ArrowCells:
 #: The least share of a name column's cells that are not missing, and that are distinct.
 _MIN_PRESENT: Final = 0.9
 _MIN_DISTINCT: Final = 0.5
+
+
+def _note_types(column: Sequence[str], profile: Profile) -> None:
+    """Add to a profile what is known of typed cells."""
+    types = set(map(type, column))
+    profile.pointed |= Pointed in types
+    if TimeOfDay in types or Length in types:
+        profile.clock = "tod" if Length not in types and profile.clock != "dur" else "dur"
 
 
 class Cells(Protocol):
@@ -271,8 +291,8 @@ class Tab:
             for at, column in enumerate(chunk.columns):
                 mark = self.separators.get(at)
                 self.profiles[at].add(column if mark is None else [part for cell in column for part in cell.split(mark)])
-                if not isinstance(self.cells, TextTable) and Pointed in map(type, column):
-                    self.profiles[at].pointed = True
+                if not isinstance(self.cells, TextTable):
+                    _note_types(column, self.profiles[at])
             for key in keys:
                 self.columns.add(key, self.keys(key, chunk))
             self.columns.rows += len(chunk.numbers)

@@ -276,7 +276,7 @@ class Hints(NamedTuple):
     """Other evidence for the type of a column.
 
     The header; options: whether days come first, the decimal mark ("," or "."), and whether 2004-05 is two
-    years; and whether other columns of the file have decimal commas.
+    years; whether other columns of the file have decimal commas; and the tag of typed clock times.
     """
 
     header: str = ""
@@ -284,6 +284,7 @@ class Hints(NamedTuple):
     commas: bool = False
     decimal: str | None = None
     seasons: bool | None = None
+    clock: str = ""
 
 
 @dataclass(slots=True)
@@ -692,6 +693,8 @@ class _Evidence:
         return None
 
     def clock(self) -> ColumnType:
+        if self.hints.clock:
+            return ColumnType("clock", (self.hints.clock,))
         if (periods := self.has("period")[0]) and periods == self.cells:
             self.remarks["clock"] = _PERIODS
             return ColumnType("clock", ("period",))
@@ -787,13 +790,15 @@ class Profile:
 
     `missing` are the markers of missing cells, with white space collapsed and case folded. A text counts
     as distinct once for every call of `add`, so that a profile stays small whatever the column contains. A
-    `pointed` column has typed numbers, whose decimal mark is a point.
+    `pointed` column has typed numbers, whose decimal mark is a point; `clock` is the tag of typed times of day ("tod")
+    and durations ("dur").
     """
 
     missing: frozenset[str] = MISSING
     shapes: dict[Shape, list[int]] = field(default_factory=dict)
     figures: Figures = field(default_factory=Figures)
     pointed: bool = False
+    clock: str = ""
 
     def add(self, cells: Collection[str]) -> None:
         """Count cells, as in the source."""
@@ -919,7 +924,7 @@ class Profile:
         `declared`, `day_first`, `decimal` and `seasons` overrule the cells; `commas`: another column has
         decimal commas.
         """
-        hints = Hints(header, day_first, commas, "." if self.pointed else decimal, seasons)
+        hints = Hints(header, day_first, commas, "." if self.pointed else decimal, seasons, self.clock)
         return decide(self.shapes, self.figures, hints, declared, self.missing)
 
     @property
