@@ -40,14 +40,7 @@ from condgraph.engine.values import (
 )
 
 #: The parts of a cell, with their types.
-PARTS: Final = (
-    ("kind", np.int8),
-    ("a", np.int64),
-    ("b", np.int64),
-    ("ref", np.int32),
-    ("unit", np.int32),
-    ("precision", np.int8),
-)
+PARTS: Final = (("kind", np.int8), ("a", np.int64), ("b", np.int64), ("ref", np.int32), ("unit", np.int32), ("precision", np.int8))
 CellColumns = dict[str, NDArray[Any]]
 Intern = Callable[[str], int]
 

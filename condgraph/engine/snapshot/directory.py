@@ -219,10 +219,8 @@ def write_settings(directory: Path, settings: Mapping[str, Any]) -> None:
     if manifest is None:
         raise errors.StoreMissingError(f"there is no graph in {directory}")
     manifest["settings"] = dict(settings)
-    try:
+    with _failures(directory):
         _write_manifest(directory, manifest)
-    except OSError as error:
-        raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
     _clean(directory, manifest)
 
 
@@ -310,23 +308,28 @@ def _write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
 
 
 @contextmanager
+def _failures(path: Path, verb: str = "written") -> Iterator[None]:
+    """Raise `StoreError` for the errors of the system."""
+    try:
+        yield
+    except OSError as error:
+        raise errors.StoreError(f"{path} cannot be {verb}: {error.strerror}") from error
+
+
+@contextmanager
 def writing(directory: Path, *, wait: float = 0.0) -> Iterator[None]:
     """Hold the directory's lock; wait up to `wait` seconds, then raise `StoreBusyError`. The lock of a dead process
     is released by the system.
     """
-    try:
+    with _failures(directory):
         handle = _locked(directory, time.monotonic() + wait)
-    except OSError as error:
-        raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
     try:
         manifest = _read_manifest(directory)
-        try:
+        with _failures(directory):
             if manifest is None:
                 _write_manifest(directory, {"generation": "", "arrays": {}})
             _clean(directory, manifest or {"generation": ""})
             remove_spill(directory)
-        except OSError as error:
-            raise errors.StoreError(f"{directory} cannot be written: {error.strerror}") from error
         yield
     finally:
         os.close(handle)
@@ -407,20 +410,15 @@ def remove_graph(directory: Path, *, wait: float = 0.0) -> bool:
     """
     if not (directory / _MANIFEST).exists():
         return False
-    try:
-        with writing(directory, wait=wait):
-            manifest = _read_manifest(directory)
-            # From here on there is no graph, only unused files.
-            empty_manifest = {"generation": "", "arrays": {}}
-            _write_manifest(directory, empty_manifest)
-            _clean(directory, empty_manifest)
-            remove_files(directory / _VECTORS, VECTORS)
-            (directory / DEMONSTRATIONS).unlink(missing_ok=True)
-            (directory / EDITS).unlink(missing_ok=True)
-            (directory / _MANIFEST).unlink(missing_ok=True)
-            (directory / _LOCK).unlink(missing_ok=True)
-    except OSError as error:
-        raise errors.StoreError(f"{directory} cannot be removed: {error.strerror}") from error
+    with _failures(directory, "removed"), writing(directory, wait=wait):
+        manifest = _read_manifest(directory)
+        # From here on there is no graph, only unused files.
+        empty_manifest = {"generation": "", "arrays": {}}
+        _write_manifest(directory, empty_manifest)
+        _clean(directory, empty_manifest)
+        remove_files(directory / _VECTORS, VECTORS)
+        for name in (DEMONSTRATIONS, EDITS, _MANIFEST, _LOCK):
+            (directory / name).unlink(missing_ok=True)
     with suppress(OSError):
         directory.rmdir()
     return manifest is not None and bool(manifest["generation"])
@@ -509,10 +507,8 @@ def append_record(directory: Path, body: bytes, end: int) -> int:
     line = b"%08x %d %s\n" % (zlib.crc32(body), len(body), body)
     if not end:
         line = _LOG_HEAD + line
-    try:
+    with _failures(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror}") from error
     try:
         try:
             os.ftruncate(handle, end)
@@ -529,16 +525,5 @@ def append_record(directory: Path, body: bytes, end: int) -> int:
     finally:
         os.close(handle)
     if not end:
-        _sync_folder(directory)
+        _fsync_directory(directory)
     return end + len(line)
-
-
-def _sync_folder(directory: Path) -> None:
-    try:
-        handle = os.open(directory, os.O_RDONLY)
-    except OSError:  # not every file system lets a directory be opened
-        return
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

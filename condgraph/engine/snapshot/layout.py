@@ -203,33 +203,22 @@ def validity(
 
     starts, ends, points = read(starting), read(ending), read(observed)
     statements = np.unique(np.concatenate([starts[0], ends[0], points[0]])).astype(I32)
-    first = np.full(len(statements), OPEN_START, np.int64)
-    last = np.full(len(statements), OPEN_END, np.int64)
-    has_bound = np.zeros(len(statements), bool)
-    if len(starts[0]):
-        positions = np.searchsorted(statements, starts[0])
-        earliest = np.full(len(statements), OPEN_END, np.int64)
-        np.minimum.at(earliest, positions, starts[1])
-        has_bound[positions] = True
-        first[positions] = earliest[positions]
-    if len(ends[0]):
-        positions = np.searchsorted(statements, ends[0])
-        latest = np.full(len(statements), OPEN_START, np.int64)
-        np.maximum.at(latest, positions, ends[2])
-        has_bound[positions] = True
-        last[positions] = latest[positions]
-    if len(points[0]):
-        positions = np.searchsorted(statements, points[0])
-        points_only = ~has_bound[positions]
-        earliest = np.full(len(statements), OPEN_END, np.int64)
-        latest = np.full(len(statements), OPEN_START, np.int64)
-        np.minimum.at(earliest, positions, points[1])
-        np.maximum.at(latest, positions, points[2])
-        first[positions[points_only]], last[positions[points_only]] = (
-            earliest[positions[points_only]],
-            latest[positions[points_only]],
-        )
-    return statements, first, last
+
+    def extreme(owners: NDArray[Any], bounds: NDArray[Any], pick: np.ufunc, worst: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return the smallest or largest bound of each statement, and which statements have one."""
+        positions = np.searchsorted(statements, owners)
+        result, is_bound = np.full(len(statements), worst, np.int64), np.zeros(len(statements), bool)
+        pick.at(result, positions, bounds)
+        is_bound[positions] = True
+        return result, is_bound
+
+    earliest, has_start = extreme(starts[0], starts[1], np.minimum, OPEN_END)
+    latest, has_end = extreme(ends[0], ends[2], np.maximum, OPEN_START)
+    first_point, has_point = extreme(points[0], points[1], np.minimum, OPEN_END)
+    last_point, _ = extreme(points[0], points[2], np.maximum, OPEN_START)
+    points_only = has_point & ~(has_start | has_end)
+    first = np.where(has_start, earliest, np.where(points_only, first_point, OPEN_START))
+    return statements, first, np.where(has_end, latest, np.where(points_only, last_point, OPEN_END))
 
 
 def lay_memberships(columns: Columns, builder: Builder, entity: NDArray[np.int32]) -> None:
@@ -440,11 +429,8 @@ def lay_provenance(
         rows = np.concatenate([first, rows])
         # If one location has the statement twice, the first raw text counts.
         rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
-        is_repeat = np.zeros(len(rows), bool)
-        is_repeat[1:] = (rows[1:, :3] == rows[:-1, :3]).all(axis=1)
-        rows = rows[~is_repeat]
-        begins = np.ones(len(rows), bool)
-        begins[1:] = rows[1:, 0] != rows[:-1, 0]
+        rows = rows[changed(*rows[:, :3].T)]
+        begins = changed(rows[:, 0])
         first_rows = rows[begins]
         columns["st.src"][first_rows[:, 0]], columns["st.row"][first_rows[:, 0]] = first_rows[:, 1], first_rows[:, 2]
         raws[first_rows[:, 0]] = first_rows[:, 3]

@@ -758,19 +758,38 @@ class _Merge:
             ("grp", "pred", "att", self.gone_atts, self.gone_predicates[split:], p, self.att_d),
             ("qgrp", "key", "q", self.gone_quals, get("q.key")[self.gone_quals], self.qkey_d, self.q_d),
         ):
-            firsts = [get(f"{prefix}.{part}").tolist() for part in (mark, "kind", "unit")]
-            old_counts = Counter(dict(zip(zip(*firsts, strict=True), np.diff(get(f"{prefix}.start")).tolist(), strict=True)))
-            columns = [keys, get(f"{family}.kind")[removed], get(f"{family}.unit")[removed]]
-            old_counts.subtract(zip(*(column.tolist() for column in columns), strict=True))
-            counts = _renumbered(old_counts, (self.pred.one, int, self.text.one))
-            counts.update(zip(added.tolist(), cells["kind"].tolist(), cells["unit"].tolist(), strict=True))
-            rows = sorted(key for key, count in counts.items() if count)
-            starts = np.zeros(len(rows) + 1, np.int64)
-            np.cumsum([counts[row] for row in rows], out=starts[1:])
-            for index, part in enumerate((mark, "kind", "unit")):
-                column = np.array([row[index] for row in rows], get(f"{prefix}.{part}").dtype)
-                makers[f"{prefix}.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
+            gone = keys, get(f"{family}.kind")[removed], get(f"{family}.unit")[removed]
+            news = {mark: self.pred.one, "kind": int, "unit": self.text.one}
+            counts = self._tallied(
+                makers, prefix, np.diff(get(f"{prefix}.start")), news, [gone], (added, cells["kind"], cells["unit"])
+            )
+            starts = np.append(0, np.cumsum(counts))
             makers[f"{prefix}.start"] = Maker(lambda starts=starts: starts)  # type: ignore[misc]
+
+    def _tallied(
+        self,
+        makers: dict[str, Maker],
+        prefix: str,
+        counts: Array,
+        news: dict[str, Callable[[int], int]],
+        gone: list[tuple[Array, ...]],
+        added: tuple[Array, ...],
+    ) -> Array:
+        """Put the columns of a table of distinct rows, and return the count of each row, given the counts before.
+        `news` has its columns with their new numbers; `gone` are columns of removed rows, `added` those of new ones.
+        """
+        columns = [self.get(f"{prefix}.{part}") for part in news]
+        old = Counter(dict(zip(_rows(columns), counts.tolist(), strict=True)))
+        for removed in gone:
+            old.subtract(_rows(removed))
+        new_of = tuple(news.values())
+        tally = Counter({tuple(new(n) for new, n in zip(new_of, key, strict=True)): size for key, size in old.items() if size})
+        tally.update(_rows(added))
+        rows = sorted(key for key, size in tally.items() if size)
+        for index, (part, column) in enumerate(zip(news, columns, strict=True)):
+            merged_column = np.array([row[index] for row in rows], column.dtype)
+            makers[f"{prefix}.{part}"] = Maker(lambda column=merged_column: column)  # type: ignore[misc]
+        return np.array([tally[row] for row in rows], np.int64)
 
     def _declarations(self, makers: dict[str, Maker], source: int) -> None:
         """Compute declarations: those of the second snapshot, and the first source's for entities that were unused so
@@ -810,36 +829,22 @@ class _Merge:
             makers[f"dec.{part}"] = Maker(lambda i=i: columns()[i])  # type: ignore[misc]
 
     def _schema(self, makers: dict[str, Maker], source: int, sources: int, places: Array) -> None:
-        get, of = self.get, self.of
-        parts = ("pred", "key", "kind", "unit")
-        firsts = [get(f"sch.q.{part}").tolist() for part in parts]
-        old_counts = Counter(dict(zip(zip(*firsts, strict=True), get("sch.q.count").tolist(), strict=True)))
-        removed = self.gone_quals
-        positions = self.removed.searchsorted(get("q.owner")[removed])
-        columns = [self.gone_predicates[positions], *(get(f"q.{part}")[removed] for part in parts[1:])]
-        old_counts.subtract(zip(*(column.tolist() for column in columns), strict=True))
-        counts = _renumbered(old_counts, (self.pred.one, self.pred.one, int, self.text.one))
+        get, of, removed = self.get, self.of, self.gone_quals
         p = self.pred_d[self.d_p] if len(self.d_p) else _NO
-        mine = p[of("q.owner")] if len(of("q.owner")) else _NO
-        counts.update(zip(mine.tolist(), self.qkey_d.tolist(), self.q_d["kind"].tolist(), self.q_d["unit"].tolist(), strict=True))
-        rows = sorted(key for key, count in counts.items() if count)
-        for index, part in enumerate(parts):
-            column = np.array([row[index] for row in rows], I32)
-            makers[f"sch.q.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
-        makers["sch.q.count"] = Maker(lambda: np.array([counts[row] for row in rows], np.int64))
+        news: dict[str, Callable[[int], int]] = {"pred": self.pred.one, "key": self.pred.one, "kind": int, "unit": self.text.one}
+        positions = self.removed.searchsorted(get("q.owner")[removed])
+        gone = self.gone_predicates[positions], *(get(f"q.{part}")[removed] for part in ("key", "kind", "unit"))
+        owners = p[of("q.owner")] if len(of("q.owner")) else _NO
+        added = owners, self.qkey_d, self.q_d["kind"], self.q_d["unit"]
+        counts = self._tallied(makers, "sch.q", get("sch.q.count"), news, [gone], added)
+        makers["sch.q.count"] = Maker(lambda: counts)
 
-        firsts = [get("sch.s.pred").tolist(), get("sch.s.src").tolist()]
-        old_counts = Counter(dict(zip(zip(*firsts, strict=True), get("sch.s.count").tolist(), strict=True)))
-        old_counts.subtract(zip(self.gone_predicates.tolist(), self.b.source[self.removed].tolist(), strict=True))
         positions = self.removed.searchsorted(get("prov.stmt")[places])
-        old_counts.subtract(zip(self.gone_predicates[positions].tolist(), get("prov.src")[places].tolist(), strict=True))
-        pairs = _renumbered(old_counts, (self.pred.one, int))
-        pairs.update((predicate, source) for predicate in p.tolist())
-        source_rows = sorted(key for key, count in pairs.items() if count)
-        for index, part in enumerate(("pred", "src")):
-            column = np.array([row[index] for row in source_rows], I32)
-            makers[f"sch.s.{part}"] = Maker(lambda column=column: column)  # type: ignore[misc]
-        makers["sch.s.count"] = Maker(lambda: np.array([pairs[row] for row in source_rows], np.int64))
+        first, further = self.b.source[self.removed], get("prov.src")[places]
+        gone_pairs = [(self.gone_predicates, first), (self.gone_predicates[positions], further)]
+        news = {"pred": self.pred.one, "src": int}
+        by_source = self._tallied(makers, "sch.s", get("sch.s.count"), news, gone_pairs, (p, np.full(len(p), source)))
+        makers["sch.s.count"] = Maker(lambda: by_source)
         if sources > 1:
             makers["bysrc.items"] = Maker(lambda: self._by_source(source, sources)[0])
             makers["bysrc.offsets"] = Maker(lambda: self._by_source(source, sources)[1])
@@ -882,10 +887,8 @@ class _Merge:
         return counts
 
 
-def _renumbered(counts: Counter[tuple[int, ...]], news: tuple[Callable[[int], int], ...]) -> Counter[tuple[int, ...]]:
-    """Return nonzero counts with new numbers in their keys."""
-    nonzero = {key: count for key, count in counts.items() if count}
-    return Counter({tuple(new(number) for new, number in zip(news, key, strict=True)): count for key, count in nonzero.items()})
+def _rows(columns: Iterable[Array]) -> Iterator[tuple[int, ...]]:
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _order(number: Any) -> tuple[int, int]:
