@@ -425,14 +425,10 @@ def describe(url: str, graphs: Sequence[str], form: protocol.Format) -> bytes:
     """
     import pyoxigraph as ox
 
-    formats = {
-        "turtle": ox.RdfFormat.TURTLE,
-        "ntriples": ox.RdfFormat.N_TRIPLES,
-        "jsonld": ox.RdfFormat.JSON_LD,
-        "rdfxml": ox.RdfFormat.RDF_XML,
-    }
     prefixes = {"sd": _SD, "formats": "http://www.w3.org/ns/formats/"} if form.name == "turtle" else None
-    serialised = ox.serialize(_description(url, graphs), format=formats[form.name], prefixes=prefixes)
+    media_type = ox.RdfFormat.from_media_type(form.media_type)
+    assert media_type is not None
+    serialised = ox.serialize(_description(url, graphs), format=media_type, prefixes=prefixes)
     assert serialised is not None
     return serialised
 

@@ -216,20 +216,17 @@ class Exchange:
         standard = _ALWAYS if "Content-Security-Policy" in headers else (*_ALWAYS, _POLICY)
         await self._send({"type": "http.response.start", "status": status, "headers": [*raw, *standard]})
 
-    async def part(self, data: bytes) -> None:
-        """Send a part of the body."""
+    async def part(self, data: bytes, *, more: bool = True) -> None:
+        """Send a part of the body, the last one if there are no `more`."""
         if self._compressor is not None:
             # Flush at once, so that a client that reads results as they arrive need not wait.
-            data = self._compressor.compress(data) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
+            data = self._compressor.compress(data) + self._compressor.flush(zlib.Z_SYNC_FLUSH if more else zlib.Z_FINISH)
         self.sent += len(data)
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
-    async def end(self, data: bytes = b"") -> None:
-        """Send the last part of the body."""
-        if self._compressor is not None:
-            data = self._compressor.compress(data) + self._compressor.flush()
-        self.sent += len(data)
-        await self._send({"type": "http.response.body", "body": data})
+    async def end(self) -> None:
+        """End the body."""
+        await self.part(b"", more=False)
 
     async def reply(self, status: int, body: bytes, headers: Headers, *, compress: bool = False) -> None:
         """Send a complete response. With `compress`, it is compressed if it is worth it and the client accepts it."""
@@ -237,7 +234,7 @@ class Exchange:
             body = await asyncio.to_thread(gzip.compress, body, _LEVEL, mtime=0)
             headers = headers | {"Content-Encoding": "gzip"}
         await self.start(status, headers | {"Content-Length": str(len(body))} if status != 204 else headers)
-        await self.end(body)
+        await self.part(body, more=False)
 
     async def run(self, handler: Callable[[Any], Awaitable[None]], methods: Sequence[str] = ()) -> None:
         """Answer the request, whatever happens, and log it.

@@ -203,15 +203,7 @@ _ANY: Final = "*"
 _FILES: Final = ("/static/", "/studio/static/")
 #: The request headers that the guard reads.
 _READ: Final = frozenset(
-    [
-        b"host",
-        b"origin",
-        b"authorization",
-        b"sec-fetch-site",
-        b"sec-fetch-mode",
-        b"sec-fetch-dest",
-        b"access-control-request-method",
-    ]
+    b"host origin authorization sec-fetch-site sec-fetch-mode sec-fetch-dest access-control-request-method".split()
 )
 #: A `Host` header.
 _HOST: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]@/\\,\s]+))(?::[0-9]{1,5})?")
@@ -244,9 +236,8 @@ class Tokens:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise OptionError(
-                f"the file of tokens cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
-            ) from None
+            reason = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise OptionError(f"the file of tokens cannot be read: {reason}") from None
         for number, line in enumerate(lines, 1):
             text = line.strip()
             if not text or text.startswith("#"):
@@ -302,11 +293,8 @@ def is_loopback(host: str) -> bool:
     """Return whether an address is reachable only from this machine."""
     if host.lower() in ("localhost", "localhost."):
         return True
-    try:
-        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
-    except ValueError:
-        return False
-    return address.is_loopback or bool((mapped := getattr(address, "ipv4_mapped", None)) and mapped.is_loopback)
+    address = _address(host.strip("[]"))
+    return address is not None and address.is_loopback
 
 
 @dataclass(frozen=True, slots=True)

@@ -421,19 +421,14 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str], 
     from condgraph.loaders.recognise import recognise
 
     path = Path(file)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {name: value for name, value in (("key", key), ("refs", refs)) if value}
     try:
         with fetched(path) as local:
             recognised = recognise(local)
     except FormatError as error:
         # The page cannot set the format.
-        raise FormatError(
-            error.message, hint="tables (CSV, Excel, Parquet, JSON), RDF, triples, SQLite and graphs of JSON are"
-        ) from None
-    if key:
-        options["key"] = key
-    if refs:
-        options["refs"] = refs
+        hint = "tables (CSV, Excel, Parquet, JSON), RDF, triples, SQLite and graphs of JSON are"
+        raise FormatError(error.message, hint=hint) from None
     supported = set(recognised[0].format.options)
     if any(option not in supported for option in options):
         raise OptionError(f"a file of the format {recognised[0].format.name!r} has no key or references", hint="leave them out")
@@ -447,10 +442,8 @@ def load(place: str, file: str, *, name: str, key: str | None, refs: list[str], 
         else:
             report = graph.load(path, name=name, on_error="skip", **options)
         counts = dict(graph.status().counts)
-    problems = [
-        *map(str, report.kinds),
-        *(f"{source.name}, field {column!r}: {question}" for source, column, question in questions if column),
-    ]
+    problems = list(map(str, report.kinds))
+    problems += [f"{source.name}, field {column!r}: {question}" for source, column, question in questions if column]
     names = {file: name, **{path: Path(path).name for path in tables}}
     return {
         "sources": list(report.sources),
@@ -526,34 +519,9 @@ def ask(graph: Graph, llm: str, arguments: dict[str, Any], tell: Callable[[dict[
     if outcome.answer is not None:
         queries = answers.compiled(graph, outcome.answer.program, outcome.answer.language)
         answer = answers.answered(outcome.answer, most=arguments["limit"], facts=arguments["facts"], compiled=queries)
-    fields = (
-        "question",
-        "status",
-        "confidence",
-        "text",
-        "citations",
-        "sentences",
-        "language",
-        "reason",
-        "program",
-        "source",
-        "references",
-        "choices",
-        "attempts",
-        "parts",
-        "votes",
-        "failures",
+    names = (
+        *("question", "status", "confidence", "text", "citations", "sentences", "language", "reason", "program", "source"),
+        *("references", "choices", "attempts", "parts", "votes", "failures", "tokens"),
     )
-    outcome_fields = {name: data[name] for name in fields}
-    tell(
-        {
-            "outcome": outcome_fields
-            | {
-                "answer": answer,
-                "warnings": answers.warned(outcome.warnings),
-                "calls": outcome.calls,
-                "tokens": data["tokens"],
-                "model": outcome.model,
-            }
-        }
-    )
+    further = {"answer": answer, "warnings": answers.warned(outcome.warnings), "calls": outcome.calls, "model": outcome.model}
+    tell({"outcome": {name: data[name] for name in names} | further})

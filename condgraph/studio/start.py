@@ -305,11 +305,7 @@ def browse(graph: Graph, arguments: Document) -> Document:
     listed_rows = rows(clause)
     total = int(rows(f"{condition}show count()")[0][0]["number"])
     fetchable = answers.store_of(graph) == answers.IN_A_FOLDER or total <= _MAX_FETCHED
-    facets = (
-        [facet for facet in (_facet(predicate, rows, condition, total) for predicate in _faceted(predicates, where)) if facet]
-        if fetchable
-        else []
-    )
+    facets = [_facet(predicate, rows, condition, total) for predicate in _faceted(predicates, where)] if fetchable else []
     # It is not worth a warning that a page ends in the middle of equal rows.
     notes = [text for text in warnings if not text.startswith("limit ")]
     return {
@@ -317,7 +313,7 @@ def browse(graph: Graph, arguments: Document) -> Document:
         "more_columns": [name for name in names if name not in columns_shown],
         "rows": listed_rows,
         "total": total,
-        "facets": facets,
+        "facets": [facet for facet in facets if facet],
         "warnings": answers.warned(notes),
         "program": program,
         "table": clause,

@@ -41,14 +41,10 @@ def _kopl(graph: Graph, program: str) -> list[dict[str, Any]]:
     for number, step in enumerate(steps):
         roles = FUNCTIONS[step.function].texts
         span = spans[number] if spans else None
+        places_of_texts = [None] * len(roles) if span is None else map(list, span.texts)
         texts = [
-            {
-                "role": role,
-                "text": text,
-                "span": None if span is None else list(span.texts[index]),
-                "choices": list(CLOSED.get(role, ())),
-            }
-            for index, (role, text) in enumerate(zip(roles, step.texts, strict=True))
+            {"role": role, "text": text, "span": place, "choices": list(CLOSED.get(role, ()))}
+            for role, text, place in zip(roles, step.texts, places_of_texts, strict=True)
         ]
         result.append(
             {

@@ -27,9 +27,9 @@ class _Parser(Tokens):
         """Parse the text as one query."""
         if self.words[self.at] in ("explain", "profile", "cypher") and self.kinds[self.at + 1] in ("word", "number"):
             self.refuse(
-                f"{self.values[self.at].upper()} before a query is not supported", self.starts[self.at],
+                f"{self.values[self.at].upper()} before a query is not supported",
                 hint="graph.explain(text) shows the plan of a query, answer.explain() what each step gave",
-            )  # fmt: skip
+            )
         query = self.query()
         self.mark(";")
         if self.kinds[self.at] != "end":
@@ -102,12 +102,11 @@ class _Parser(Tokens):
         if self.words[self.at] in ("different", "repeatable") and self.kinds[self.at + 1] == "word":
             self.refuse(
                 f"MATCH {self.values[self.at].upper()} is not supported",
-                self.starts[self.at],
                 hint="relationships of one MATCH are different; write two MATCH clauses to let them repeat",
             )
         patterns = self.several(self.path_pattern)
         if self.words[self.at] == "using":
-            self.refuse("USING (a hint for a planner) is not supported", self.starts[self.at], hint="leave it out")
+            self.refuse("USING (a hint for a planner) is not supported", hint="leave it out")
         where = self.expression() if self.word("where") else None
         return tree.Match(tuple(patterns), where, optional, position)
 
@@ -129,7 +128,7 @@ class _Parser(Tokens):
         self.depth -= 1
         self.need("}")
         if self.words[self.at] == "in" and self.words[self.at + 1] in ("transactions", "concurrent"):
-            self.refuse("CALL { } IN TRANSACTIONS writes; only queries that read are answered", self.starts[self.at])
+            self.refuse("CALL { } IN TRANSACTIONS writes; only queries that read are answered")
         return tree.Call(query, imports, optional, position)
 
     def procedure(self, position: int, optional: bool) -> tree.Procedure:
@@ -215,13 +214,8 @@ class _Parser(Tokens):
         while self.kinds[self.at] in ("word", "number") and len(words) < 4:
             words.append(self.words[self.at] or str(self.values[self.at]))
             self.at += 1
-        kinds = {
-            ("shortest", "1"): "shortest",
-            ("any", "shortest"): "shortest",
-            ("all", "shortest"): "all shortest",
-            ("any",): "shortest",
-        }
-        kind = kinds.get(tuple(word for word in words if word not in ("path", "paths")))
+        search = " ".join(word for word in words if word not in ("path", "paths"))
+        kind = {"shortest 1": "shortest", "any shortest": "shortest", "all shortest": "all shortest", "any": "shortest"}.get(search)
         if kind is None:
             self.refuse(
                 f"{' '.join(words).upper()} before a path is not supported", position, hint="SHORTEST 1, ALL SHORTEST and ANY are"
@@ -244,12 +238,10 @@ class _Parser(Tokens):
         while self.marks[self.at] in ("-", "<"):
             relationships.append(self.relationship())
             if self.marks[self.at] == "(" and self.marks[self.at + 1] == "(":
-                self.refuse(
-                    "a group within a longer path is not supported", self.starts[self.at], hint="write (a)-[:TYPE]->{1,3}(b)"
-                )
+                break
             nodes.append(self.node())
         if self.marks[self.at] == "(":
-            self.refuse("a group within a longer path is not supported", self.starts[self.at], hint="write (a)-[:TYPE]->{1,3}(b)")
+            self.refuse("a group within a longer path is not supported", hint="write (a)-[:TYPE]->{1,3}(b)")
         return tree.PathPattern(tuple(nodes), tuple(relationships), None, None, position)
 
     def quantified_group(self) -> tree.PathPattern:
@@ -260,7 +252,6 @@ class _Parser(Tokens):
         if self.words[self.at] == "where":
             self.refuse(
                 "WHERE within a group of a path is not supported",
-                self.starts[self.at],
                 hint="write the condition in the relationship, or behind MATCH",
             )
         self.need(")")
@@ -314,7 +305,6 @@ class _Parser(Tokens):
         elif self.kinds[self.at] == "parameter":
             self.refuse(
                 "a parameter as the properties of a pattern is not supported",
-                self.starts[self.at],
                 hint="write the properties one by one: {name: $name}",
             )
         if self.word("where"):
@@ -469,7 +459,7 @@ class _Parser(Tokens):
     def counted(self, count: int) -> int:
         """Count one more operator in a row; raises if there are too many."""
         if count >= MAX_CHAIN:
-            self.refuse(f"more than {MAX_CHAIN} operators in a row", self.starts[self.at])
+            self.refuse(f"more than {MAX_CHAIN} operators in a row")
         return count + 1
 
     def comparison(self) -> ex.Expression:
@@ -507,9 +497,7 @@ class _Parser(Tokens):
                 negated = self.word("not")
                 if not self.word("null"):
                     if self.marks[self.at] == ":" or self.words[self.at] in ("typed", "normalized", "labeled"):
-                        self.refuse(
-                            "IS with a type is not supported", self.starts[self.at], hint="valueType(x) gives the type of a value"
-                        )
+                        self.refuse("IS with a type is not supported", hint="valueType(x) gives the type of a value")
                     self.expected("NULL or NOT NULL")
                 result = ex.Not(ex.IsNull(result)) if negated else ex.IsNull(result)
             else:
@@ -569,17 +557,14 @@ class _Parser(Tokens):
             count = self.counted(count)
 
     def indexed(self, of: ex.Expression) -> ex.Expression:
-        if self.mark(".."):
-            stop = None if self.marks[self.at] == "]" else self.expression()
+        index = None if self.marks[self.at] == ".." else self.expression()
+        if index is not None and self.mark("]"):
+            return ex.Index(of, index)
+        if not self.mark(".."):
             self.need("]")
-            return ex.Slice(of, None, stop)
-        index = self.expression()
-        if self.mark(".."):
-            stop = None if self.marks[self.at] == "]" else self.expression()
-            self.need("]")
-            return ex.Slice(of, index, stop)
+        stop = None if self.marks[self.at] == "]" else self.expression()
         self.need("]")
-        return ex.Index(of, index)
+        return ex.Slice(of, index, stop)
 
     def map_projection(self, of: ex.Variable) -> ex.Expression:
         """Parse `n {.name, .*, age: 3, other}`."""
@@ -802,14 +787,8 @@ class _Parser(Tokens):
         if distinct:
             self.refuse(f"DISTINCT is for aggregates, which {spelling}() is not", span[0], end=span[1])
         if not signature.takes(len(arguments)):
-            most = signature.least if signature.most == -1 else signature.most
-            count = (
-                f"{signature.least}"
-                if most == signature.least
-                else f"{signature.least} to {most}"
-                if most
-                else f"{signature.least} or more"
-            )
+            least, most = signature.least, signature.least if signature.most == -1 else signature.most
+            count = f"{least}" if most == least else f"{least} to {most}" if most else f"{least} or more"
             self.refuse(f"{spelling}() takes {count} arguments, not {len(arguments)}", span[0], end=span[1])
         if name == "properties":
             return tree.AllProperties(arguments[0])

@@ -141,31 +141,26 @@ class Tokens:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def refuse(self, what: str, start: int, *, hint: str | None = None, end: int | None = None) -> NoReturn:
-        """Raise `ParseError` with a position."""
+    def refuse(self, what: str, start: int | None = None, *, hint: str | None = None, end: int | None = None) -> NoReturn:
+        """Raise `ParseError` with a position, by default that of the current token."""
+        start = self.starts[self.at] if start is None else start
         raise ParseError(shortened(what, 300), span=(start, start + 1 if end is None else end), hint=hint)
 
     def expected(self, what: str, *, hint: str | None = None) -> NoReturn:
         """Raise the error for an unexpected token."""
         at = self.at
-        token = (
-            "the end of the query" if self.kinds[at] == "end" else repr(shortened(self.text[self.starts[at] : self.ends[at]], 60))
-        )
-        word = self.words[at]
-        if word in WRITE_CLAUSES:
+        if self.words[at] in WRITE_CLAUSES:
             self.refuse_write()
-        self.refuse(f"{what} is expected, not {token}", self.starts[at], end=self.ends[at], hint=hint)
+        text = repr(shortened(self.text[self.starts[at] : self.ends[at]], 60))
+        token = "the end of the query" if self.kinds[at] == "end" else text
+        self.refuse(f"{what} is expected, not {token}", end=self.ends[at], hint=hint)
 
     def refuse_write(self) -> NoReturn:
         """Raise the error for a clause that does more than read."""
         word = self.words[self.at]
         clause = "LOAD CSV" if word == "load" else word.upper()
-        self.refuse(
-            f"{clause} {WRITE_CLAUSES[word]}; only queries that read are answered",
-            self.starts[self.at],
-            end=self.ends[self.at],
-            hint=_WRITE_HINT,
-        )
+        message = f"{clause} {WRITE_CLAUSES[word]}; only queries that read are answered"
+        self.refuse(message, end=self.ends[self.at], hint=_WRITE_HINT)
 
     def word(self, *words: str) -> bool:
         """Take a sequence of words if it comes next."""
