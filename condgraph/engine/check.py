@@ -212,9 +212,7 @@ def replay(answer: Answered, given: Sequence[Evidence], own: EvidenceList) -> Ru
     for node in first.order:
         if isinstance(node, alg.External):
             # External functions are not called again.
-            from condgraph.engine.execute.apply import given as values
-
-            run.results[id(node)] = values(run, first.values(node).values())
+            run.results[id(node)] = Bag.given(run, first.values(node).values())
     run.execute(answer.plan)
     return run
 

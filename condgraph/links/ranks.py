@@ -52,10 +52,7 @@ def rank_among(scores: NDArray[Any], right: Ints, others: Ints) -> NDArray[np.fl
         equal = np.fromiter((np.count_nonzero(rival_scores == score) for score in right_scores), np.int64, len(right_scores))
         return 1.0 + greater + equal / 2
     rival_scores.sort()
-    below, at_most = (
-        np.searchsorted(rival_scores, right_scores, side="left"),
-        np.searchsorted(rival_scores, right_scores, side="right"),
-    )
+    below, at_most = (np.searchsorted(rival_scores, right_scores, side=side) for side in ("left", "right"))
     return 1.0 + (len(rival_scores) - at_most) + (at_most - below) / 2
 
 

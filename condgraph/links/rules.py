@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check, different
+from condgraph.engine.bounds import changed, check, different
 from condgraph.engine.errors import LinkModelError, OptionError
 from condgraph.engine.snapshot.snapshot import ranges
 from condgraph.links.edges import Edges, Ints
@@ -36,11 +36,8 @@ class Paths:
         self.n, self.relations = len(edges.entities), len(edges.relations)
         self.steps = 2 * self.relations
         head, relation, tail = (edges.triples[:, at] for at in range(3))
-        node, step, other = (
-            np.concatenate([head, tail]),
-            np.concatenate([2 * relation, 2 * relation + 1]),
-            np.concatenate([tail, head]),
-        )
+        node, other = np.concatenate([head, tail]), np.concatenate([tail, head])
+        step = np.concatenate([2 * relation, 2 * relation + 1])
         if self.steps**3 * max(self.n, 1) >= 2**62 or self.n**2 * self.steps >= 2**62:
             raise LinkModelError(f"{self.n:,} entities and {self.relations:,} relations are more than rules can be learned for")
         order = np.argsort((step * self.n + node) * self.n + other)
@@ -70,7 +67,7 @@ class Paths:
         if result is None:
             low, high = int(self.step_at[step]), int(self.step_at[step + 1])
             nodes = self.head[low:high]
-            first = np.flatnonzero(np.append(True, nodes[1:] != nodes[:-1])) if high > low else np.empty(0, np.int64)
+            first = np.flatnonzero(changed(nodes))
             result = self._heads[step] = nodes[first].astype(np.int64), np.append(first + low, high)
         return result
 
@@ -155,12 +152,7 @@ def closings(paths: Paths, triples: Ints, rng: np.random.Generator) -> tuple[Int
     first = ls[q]
     p, q2 = joined(right, rkey)
     coded.append(li[q[p]] * room + ((first[p] + 1) * base + step[p] + 1) * base + rs[q2] + 1)
-    codes = different(np.concatenate(coded)) % room
-    codes.sort()
-    if not len(codes):
-        return codes, codes
-    begin = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
-    return codes[begin], np.diff(np.append(begin, len(codes)))
+    return np.unique(different(np.concatenate(coded)) % room, return_counts=True)
 
 
 def steps_of(code: int, base: int) -> tuple[int, ...]:
@@ -270,11 +262,8 @@ def learn_cyclic(
 def summed(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Add the counts of equal keys; return the keys, ascending, and the sums."""
     order = np.argsort(keys, kind="stable")
-    keys, counts = keys[order], counts[order]
-    if not len(keys):
-        return keys, counts
-    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    return keys[first], np.add.reduceat(counts, first)
+    first = np.flatnonzero(changed(keys[order]))
+    return keys[order][first], np.add.reduceat(counts[order], first)
 
 
 def measured(
@@ -298,7 +287,7 @@ def measured(
     if not len(code):
         none = np.empty(0, np.int64)
         return Cyclic(none, none, none, none), 1.0
-    first = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
+    first = np.flatnonzero(changed(code))
     ends = np.append(first[1:], len(code))
     weight = np.maximum.reduceat(share, first)
     prefix = np.where(code[first] >= base**2, code[first] // base, code[first])
@@ -408,7 +397,7 @@ class Features:
         self.paths = paths
         step = np.repeat(np.arange(paths.steps), np.diff(paths.step_at))
         group = step * paths.n + paths.head
-        begin = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(group) else np.empty(0, np.int64)
+        begin = np.flatnonzero(changed(group))
         #: The step (from the entity) and the constant of each feature, and the offset of its entities.
         self.step, self.constant = (step[begin] ^ 1), paths.head[begin].astype(np.int64)
         self.at = np.append(begin, len(group))
@@ -483,7 +472,7 @@ def learn_constant(features: Features, options: Learning, rng: np.random.Generat
         key.sort()
         if not len(key):
             continue
-        first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+        first = np.flatnonzero(changed(key))
         right = np.diff(np.append(first, len(key)))
         first, right = first[right >= options.support], right[right >= options.support]
         target, body = batch[key[first] // width], key[first] % width
@@ -513,9 +502,8 @@ def _constant_rules(features: Features, options: Learning) -> tuple[Ints, Ints, 
     degree_at_end = np.zeros(len(number), np.int64)
     for s in range(paths.steps):
         low, high = int(paths.step_at[s ^ 1]), int(paths.step_at[(s ^ 1) + 1])
-        degree_at_end[low:high] = np.bincount(paths.head[paths.step_at[s] : paths.step_at[s + 1]], minlength=paths.n)[
-            paths.tail[low:high]
-        ]
+        degrees = np.bincount(paths.head[paths.step_at[s] : paths.step_at[s + 1]], minlength=paths.n)
+        degree_at_end[low:high] = degrees[paths.tail[low:high]]
     right = np.bincount(number, weights=degree_at_end >= 2, minlength=features.size).astype(np.int64)
     single = np.bincount(number, weights=degree_at_end == 1, minlength=features.size).astype(np.int64)
     predicted = features.counts[features.size + step] - single

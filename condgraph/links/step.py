@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from condgraph.engine.bounds import changed
+from condgraph.engine.execute.sets import minus
 from condgraph.links.edges import Ints
 from condgraph.links.embeddings import Embeddings, Floats, halves, questions
 from condgraph.links.model import LinkModel
@@ -159,12 +160,8 @@ def step(
     if predict_relation:
         relation_loss, d_by_edge, d_tails, d_relations = _relation_step(by_edge, tails, r, batch.relations[batch.row])
         weight = np.float32(predict_relation)
-        loss, d_by_edge, d_tails, d_relations = (
-            loss + predict_relation * relation_loss,
-            d_by_edge * weight,
-            d_tails * weight,
-            d_relations * weight,
-        )
+        loss += predict_relation * relation_loss
+        d_by_edge, d_tails, d_relations = d_by_edge * weight, d_tails * weight, d_relations * weight
     if n3:
         d_heads += _n3(heads, n3) * count[:, None]
         d_rel += _n3(rel, n3) * count[:, None]
@@ -251,7 +248,7 @@ def _add(into: Floats, rows: Ints, what: Floats) -> None:
         return
     order = np.argsort(rows, kind="stable")
     ordered = rows[order]
-    begin = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    begin = np.flatnonzero(changed(ordered))
     into[ordered[begin]] += np.add.reduceat(what[order], begin, axis=0)
 
 
@@ -265,22 +262,14 @@ def sampled(rng: np.random.Generator, entities: int, tails: Ints, near: Ints, ne
     average.
     """
     distinct_tails = np.unique(tails)
-    near_rivals = near[_missing(near, distinct_tails)]
+    near_rivals = minus(near, distinct_tails, entities)
     close = near if len(near) <= negatives else near[np.sort(rng.choice(len(near), negatives, replace=False))]
-    close = close[_missing(close, distinct_tails)]
+    close = minus(close, distinct_tails, entities)
     drawn = np.sort(rng.choice(entities, min(negatives, entities), replace=False))
-    drawn = drawn[_missing(drawn, distinct_tails) & _missing(drawn, near)]
+    drawn = minus(minus(drawn, distinct_tails, entities), near, entities)
     far_count = entities - len(distinct_tails) - len(near_rivals)
     entity_numbers = np.concatenate([distinct_tails, close, drawn])
     weights = [(distinct_tails, 1.0), (close, len(near_rivals) / max(len(close), 1)), (drawn, far_count / max(len(drawn), 1))]
     logs = np.concatenate([np.full(len(part), np.log(max(weight, 1.0)), np.float32) for part, weight in weights])
     order = np.argsort(entity_numbers)
     return entity_numbers[order], logs[order]
-
-
-def _missing(some: Ints, others: Ints) -> NDArray[np.bool_]:
-    """Return which numbers are not in `others` (ascending)."""
-    if not len(others):
-        return np.ones(len(some), bool)
-    result: NDArray[np.bool_] = others[np.minimum(np.searchsorted(others, some), len(others) - 1)] != some
-    return result

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -405,14 +406,6 @@ def _sections(head: str, lines: dict[str, list[str]], totals: dict[str, int]) ->
     return "\n".join(parts)
 
 
-def _long(predicate: PredicateSchema) -> str:
-    return _predicate_text(predicate, kinds=3, examples=2)
-
-
-def _middle(predicate: PredicateSchema) -> str:
-    return _predicate_text(predicate, kinds=2, examples=1)
-
-
 def _predicate_text(predicate: PredicateSchema, *, kinds: int, examples: int) -> str:
     ends = f"{kinds_words(predicate.subjects, kinds)} → {to_words(predicate, kinds)}"
     text = f"- {quoted(predicate.name)} {predicate.statements:,}: {ends}"
@@ -424,10 +417,6 @@ def _predicate_text(predicate: PredicateSchema, *, kinds: int, examples: int) ->
 
 def _short(predicate: PredicateSchema) -> str:
     return f"- {quoted(predicate.name)} {predicate.statements:,}: {kinds_words(predicate.subjects, 1)} → {to_words(predicate, 1)}"
-
-
-def _short_line(predicate: PredicateSchema) -> str:
-    return f"- {quoted(predicate.name)} {predicate.statements:,}"
 
 
 def _concept_text(concept: ConceptSchema) -> str:
@@ -445,7 +434,12 @@ _TITLES: Final = {
 _FORMS: Final[dict[str, tuple[Callable[..., str], ...]]] = {
     "sources": (lambda item: f"- {quoted(item.name)} {item.statements:,}{f', {item.rows:,} rows' if item.rows else ''}",),
     "concepts": (_concept_text, lambda item: f"- {quoted(item.name)} {item.members:,}"),
-    "predicates": (_long, _middle, _short, _short_line),
+    "predicates": (
+        partial(_predicate_text, kinds=3, examples=2),
+        partial(_predicate_text, kinds=2, examples=1),
+        _short,
+        lambda item: f"- {quoted(item.name)} {item.statements:,}",
+    ),
     "units": (lambda item: f"- {quoted(item.unit)} {item.values:,}",),
 }
 
@@ -631,13 +625,8 @@ class GraphSchema(Overview):
         edges = [(concept.name, "subclass of", above, "") for concept in self.concepts for above in concept.above]
         for predicate in self.predicates:
             if predicate.relations:
-                has_more_kinds = (
-                    len(predicate.subjects)
-                    + len(predicate.objects)
-                    + predicate.more.get("subjects", 0)
-                    + predicate.more.get("objects", 0)
-                    > 2
-                )
+                more_kinds = predicate.more.get("subjects", 0) + predicate.more.get("objects", 0)
+                has_more_kinds = len(predicate.subjects) + len(predicate.objects) + more_kinds > 2
                 below = f"{predicate.relations:,}{', other kinds too' if has_more_kinds else ''}"
                 edges.append((_kind_name(predicate.subjects), predicate.name, _kind_name(predicate.objects), below))
         return of_kinds(edges, repr(self)[1:-1])
@@ -797,10 +786,10 @@ def _values_of(predicate: list[Any]) -> list[list[Any]]:
 
 
 def _units(values: list[list[Any]]) -> tuple[UnitCount, ...]:
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for kind, unit, count, *_ in values:
         if kind == "quantity" and unit != NO_UNIT:
-            counts[unit] = counts.get(unit, 0) + count
+            counts[unit] += count
     return tuple(UnitCount(unit, count) for unit, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

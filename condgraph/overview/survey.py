@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import check, different, scratch, slices
+from condgraph.engine.bounds import changed, check, different, scratch, slices
 from condgraph.engine.errors import StoreDamagedError
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.cells import PARTS, decode_values
@@ -299,11 +299,7 @@ def _qualifiers(snapshot: Snapshot, predicates: NDArray[Any]) -> dict[int, list[
     order = np.argsort(owners, kind="stable")
     items, owners = items[order], owners[order]
     columns = [owners, *(get(f"q.{name}")[items] for name in ("key", "kind", "unit"))]
-    is_first = np.zeros(len(items), bool)
-    is_first[:1] = True
-    for column in columns:
-        is_first[1:] |= column[1:] != column[:-1]
-    begins = np.flatnonzero(is_first)
+    begins = np.flatnonzero(changed(*columns))
     grouped = _typed(snapshot, "q", items, np.append(begins, len(items)), [column[begins] for column in columns])
     result: dict[int, list[list[Any]]] = {}
     for (owner, key), values in grouped.items():
@@ -384,12 +380,10 @@ def _examples(snapshot: Snapshot, relations: Counts, attributes: Counts) -> dict
     owners: list[int] = []
     chosen: list[int] = []
     for predicate, (inward, outward) in enumerate(zip(relations.tolist(), attributes.tolist(), strict=True)):
-        for place in _spread(0, inward + outward).tolist():
-            owners.append(predicate)
-            relation = place < inward
-            chosen.append(
-                first_relation[predicate] + place if relation else relation_count + first_attribute[predicate] + place - inward
-            )
+        first, second = first_relation[predicate], relation_count + first_attribute[predicate] - inward
+        places = _spread(0, inward + outward).tolist()
+        owners += [predicate] * len(places)
+        chosen += [place + (first if place < inward else second) for place in places]
     numbers = np.array(chosen, np.int64)
     is_relation = numbers < relation_count
     subjects = np.empty(len(numbers), np.int64)
@@ -461,9 +455,8 @@ def partial_survey(schema: StoredSchema, counts: Mapping[str, int]) -> Survey:
     ]
     kinds = [["concept", name, "", schema.members.get(name, 0), [], []] for name in dict.fromkeys(schema.concepts)]
     no_ends = Ends(np.zeros(len(predicates) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
-    known = ("entities", "concepts", "rows", "relations", "attributes", "qualifiers")
     return {
-        "counts": {name: counts.get(name, 0) for name in known},
+        "counts": {name: counts.get(name, 0) for name in _COUNT_NAMES},
         "sources": [[name, "", 0] for name in schema.sources],
         "kinds": kinds,
         "predicates": predicates,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from condgraph.engine.values import Quantity, Time, text_of
+from condgraph.engine.values import Quantity, Time, as_float, text_of
 from condgraph.questions.description import Ask, Literal, RelationCondition
 from condgraph.questions.facts import FACT_KINDS, Facts, readable
 
@@ -223,7 +223,7 @@ def _near_values(value: object, facts: Facts, pick: random.Random) -> Iterator[s
     if not isinstance(value, Quantity | Time):
         return
     groups = facts.alike.groups(value)
-    at = value.start if isinstance(value, Time) else _float(value)
+    at = value.start if isinstance(value, Time) else as_float(value)[0]
     for start, end, keys in pick.sample(groups, min(_LENDERS, len(groups))):
         position = start + int(np.searchsorted(keys, at))
         nearest = sorted(range(max(start, position - _LENT), min(end, position + _LENT)), key=lambda index: abs(index - position))
@@ -232,13 +232,6 @@ def _near_values(value: object, facts: Facts, pick: random.Random) -> Iterator[s
             shown, stored = facts.shown(statement), facts.value(statement)
             if shown is not None and (not isinstance(value, Time) or getattr(stored, "precision", None) is value.precision):
                 yield shown
-
-
-def _float(value: Quantity) -> float:
-    try:
-        return float(value.number)
-    except OverflowError:
-        return float("inf") if value.number > 0 else float("-inf")
 
 
 def _entities(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iterator[str]:

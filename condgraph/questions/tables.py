@@ -127,12 +127,8 @@ class TableAsker:
 
     def can(self, kind: str) -> bool:
         """Whether a table allows a kind of question."""
-        requirements = {
-            "Superlative": lambda candidate: candidate.numeric,
-            "Sum": lambda candidate: candidate.numeric,
-            "Group": lambda candidate: candidate.texts,
-        }
-        return any(requirements[kind](table) if kind in requirements else True for table in self.tables)
+        columns = {"Superlative": "numeric", "Sum": "numeric", "Group": "texts"}.get(kind, "columns")
+        return any(getattr(table, columns) for table in self.tables)
 
     def ask(self, kind: str) -> TableQuestion | None:
         """Return a question about a random table; None if the sample did not lead to one."""

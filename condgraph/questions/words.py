@@ -187,10 +187,7 @@ def _ing(key: str) -> bool:
 _PEOPLE: Final = frozenset({"human", "person", "people", "man", "woman"})
 #: Measures that are high or low rather than large or small.
 _HIGH: Final = frozenset(
-    {
-        *("price", "rate", "rating", "elevation", "temperature", "point", "score", "speed", "density", "cost", "wage"),
-        *("salary", "freight"),
-    }
+    "price rate rating elevation temperature point score speed density cost wage salary freight".split()  # noqa: SIM905
 )
 _GREAT: Final = frozenset({"height", "length", "depth", "weight", "mass", "width", "latitude", "longitude", "distance", "duration"})
 #: Attributes whose value follows the noun without a verb.
@@ -521,18 +518,16 @@ def _listed(parts: list[str], described: Description) -> str:
 
 def _people(described: Description) -> bool:
     """Whether the conditions only hold for people."""
-    names = {(forms.words_of(condition.key), True) for condition in described.conditions if isinstance(condition, Literal)}
-    names |= {
-        (forms.words_of(condition.predicate), condition.outward)
-        for condition in described.conditions
-        if isinstance(condition, RelationCondition)
-    }
-    if any(
-        isinstance(relation, RelationCondition) and relation.outward and forms.personal(relation.predicate)
-        for relation in described.conditions
-    ):
-        return True
-    return any(name in (PEOPLE_HAVE if outward else PEOPLE_ARE) for name, outward in names)
+    for condition in described.conditions:
+        if isinstance(condition, Literal):
+            is_personal = forms.words_of(condition.key) in PEOPLE_HAVE
+        elif condition.outward:
+            is_personal = forms.words_of(condition.predicate) in PEOPLE_HAVE or forms.personal(condition.predicate)
+        else:
+            is_personal = forms.words_of(condition.predicate) in PEOPLE_ARE
+        if is_personal:
+            return True
+    return False
 
 
 def _onto(form: forms.Forms) -> str:

@@ -20,7 +20,7 @@ from condgraph.engine.execute.conditions import decide, holds
 from condgraph.engine.execute.facts import literal, object_cells, scan
 from condgraph.engine.execute.left_out import most_frequent, no_such, outnumbered
 from condgraph.engine.execute.number_texts import inner_numbers, leading_numbers, read_as_numbers, summed_numbers
-from condgraph.engine.execute.sets import EMPTY, MAX_SINGLE, Bag, Mask, Numbers, Part, distinct
+from condgraph.engine.execute.sets import EMPTY, MAX_SINGLE, Bag, Mask, Numbers, distinct
 from condgraph.engine.facts import shown
 from condgraph.engine.operands import Inapplicable, plain, quotient
 from condgraph.engine.snapshot.ordered import Cells, add_types
@@ -287,7 +287,7 @@ def total(run: Run, node: Sum) -> Bag:
     """Return the sum of all numbers; 0 if there are none."""
     bag = run.values(node.values)
     numbers, unit = numbers_of(run, bag, "sum")
-    return _given_bag(run, [Quantity(_bounded(exact_sum(numbers)), unit)])
+    return Bag.given(run, [Quantity(_bounded(exact_sum(numbers)), unit)])
 
 
 def mean(run: Run, node: Mean) -> Bag:
@@ -305,25 +305,21 @@ def deviation(run: Run, node: Deviation) -> Bag:
     numbers, unit = numbers_of(run, run.values(node.values), "stdev")
     if len(numbers) < 2:
         run.warn("the standard deviation of fewer than two numbers is undefined")
-        return _given_bag(run, [])
-    return _given_bag(run, [Quantity(_bounded(sample_deviation(numbers), quotient), unit)])
+        return Bag.given(run, [])
+    return Bag.given(run, [Quantity(_bounded(sample_deviation(numbers), quotient), unit)])
 
 
 def _of_numbers(run: Run, node: Mean | Median, what: str, of: Callable[[list[Any]], Number]) -> Bag:
     numbers, unit = numbers_of(run, run.values(node.values), what)
     if not numbers:
         run.warn(f"the {what} of no numbers is undefined")
-        return _given_bag(run, [])
-    return _given_bag(run, [Quantity(of(numbers), unit)])
+        return Bag.given(run, [])
+    return Bag.given(run, [Quantity(of(numbers), unit)])
 
 
 def median_of(numbers: list[Any], unit: str) -> Quantity:
     """Return the median of at least one number of one unit."""
     return Quantity(_bounded(middle(numbers)), unit)
-
-
-def _given_bag(run: Run, values: list[Any]) -> Bag:
-    return Bag(run, [Part("given", np.arange(len(values)), EMPTY, tuple(values))])
 
 
 def some(run: Run, node: AnySatisfies) -> bool:

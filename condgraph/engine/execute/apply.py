@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from condgraph.engine.algebra import Apply, Choose, External, Scalar, Values
 from condgraph.engine.bounds import Workers, watched
 from condgraph.engine.errors import InterruptedQueryError, PlanError, UnknownNameError, nearest
-from condgraph.engine.execute.sets import EMPTY, Bag, Part
+from condgraph.engine.execute.sets import Bag, Part
 from condgraph.engine.external import CallContext, FunctionArgument, FunctionCall, FunctionRow, waited
 from condgraph.engine.functions import FUNCTIONS, truth
 from condgraph.engine.operands import Inapplicable, Operand
@@ -107,7 +105,7 @@ def apply(run: Run, node: Apply) -> Bag:
     for argument in arguments:
         for remark in watched(argument.remarks):
             run.warn(remark)
-    return given(run, values)
+    return Bag.given(run, values)
 
 
 def choose(run: Run, node: Choose) -> Bag:
@@ -135,17 +133,12 @@ def external(run: Run, node: External) -> Bag:
     except Exception as error:
         hint = "llm_function= takes a name, the texts of each argument and options, or one FunctionCall, and gives texts"
         raise PlanError(f"the function {node.name!r} from outside failed: {type(error).__name__}: {error}", hint=hint) from error
-    return given(run, [_typed(value) for value in values])
+    return Bag.given(run, [_typed(value) for value in values])
 
 
 def _typed(value: Any) -> Any:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return Quantity(value) if number else value if isinstance(value, (bool, Quantity, Time)) else str(value)
-
-
-def given(run: Run, values: list[Any]) -> Bag:
-    """Return values without carriers as a bag."""
-    return Bag(run, [Part("given", np.arange(len(values)), EMPTY, tuple(values))])
 
 
 def _operand(run: Run, node: Values | Scalar) -> Operand:

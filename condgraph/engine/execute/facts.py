@@ -287,7 +287,7 @@ def concat(run: Run, node: alg.Concat) -> Bag:
 
 def given(run: Run, node: alg.Constants) -> Bag:
     """Return the values written in the program."""
-    return Bag(run, [Part("given", np.arange(len(node.values)), EMPTY, node.values)])
+    return Bag.given(run, node.values)
 
 
 # -- statements --------------------------------------------------------------------------------------

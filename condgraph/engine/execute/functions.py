@@ -28,8 +28,6 @@ from condgraph.engine.values import Point, Quantity, Time, as_number, exact, for
 
 #: The types of numbers.
 NUMBERS: Final = frozenset((int, float, Decimal))
-#: A duration of Cypher, and one of the graph, which is a quantity in a unit of time.
-_DURATIONS: Final = frozenset((Quantity, temporal.Duration))
 
 
 def equal(a: Any, b: Any) -> bool | None:
@@ -44,13 +42,11 @@ def equal(a: Any, b: Any) -> bool | None:
             return _equal_maps(a, b)
         if type_a is Time:
             return bool(b.start <= a.start and a.end <= b.end)
-        if type_a is Quantity:
-            pair = alike(a, b)
-            return pair is not None and pair[0] == pair[1]
-        return bool(a == b)
+        if type_a is not Quantity:
+            return bool(a == b)
     if type_a in NUMBERS and type_b in NUMBERS:
         return bool(a == b)
-    if {type_a, type_b} == _DURATIONS:
+    if type_a is Quantity or type_b is Quantity:
         pair = alike(a, b)
         return pair is not None and pair[0] == pair[1]
     if type_a is Time or type_b is Time:
@@ -117,16 +113,11 @@ def less(a: Any, b: Any) -> bool | None:
     if (type_a is type_b and type_a in (int, str, float)) or (type_a in NUMBERS and type_b in NUMBERS):
         return bool(a < b)
     if type_a is type_b:
-        if type_a is bool:
-            return bool(a < b)
         if type_a is list:
             return _is_less_list(a, b)
-        if type_a is Quantity:
-            pair = alike(a, b)
-            return None if pair is None else bool(pair[0] < pair[1])
-        if type_a in temporal.ORDERED:
+        if type_a is bool or type_a in temporal.ORDERED:
             return bool(a < b)
-    if {type_a, type_b} == _DURATIONS:
+    if type_a is Quantity or type_b is Quantity:
         pair = alike(a, b)
         return None if pair is None else bool(pair[0] < pair[1])
     pair_of_times = _times(a, b) if Time in (type_a, type_b) else None
@@ -255,37 +246,26 @@ def integer_of(value: Any, name: str) -> int:
     return value
 
 
-def _number(value: Any, name: str) -> Any:
-    if type(value) not in NUMBERS:
+def _typed(value: Any, name: str, *types: type) -> Any:
+    """Return an argument of one of these types; raise `PlanError` for others."""
+    if type(value) not in types:
         raise _undefined(name, value)
     return value
+
+
+def _number(value: Any, name: str) -> Any:
+    return _typed(value, name, *NUMBERS)
 
 
 def _text(value: Any, name: str) -> str:
-    if type(value) is not str:
-        raise _undefined(name, value)
-    return value
+    return _typed(value, name, str)  # type: ignore[no-any-return]
 
 
 def _list(value: Any, name: str) -> list[Any]:
-    if type(value) is not list:
-        raise _undefined(name, value)
-    return value
+    return _typed(value, name, list)  # type: ignore[no-any-return]
 
 
 # -- Lists -------------------------------------------------------------------------------------------
-
-
-def _size(value: Any) -> int:
-    if type(value) in (list, str):
-        return len(value)
-    raise _undefined("size", value)
-
-
-def _length(value: Any) -> int:
-    if type(value) is PathAt:
-        return len(value.statements)
-    raise _undefined("length", value)
 
 
 def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
@@ -297,18 +277,6 @@ def _range(start: Any, end: Any, step: Any = 1) -> list[int]:
         raise PlanError(f"range() would have {len(numbers):,} numbers; at most {MAX_LIST:,} are made")
     check()
     return list(numbers)
-
-
-def _is_empty(value: Any) -> bool:
-    if type(value) in (list, str, dict):
-        return not value
-    raise _undefined("isEmpty", value)
-
-
-def _reverse(value: Any) -> Any:
-    if type(value) in (list, str):
-        return value[::-1]
-    raise _undefined("reverse", value)
 
 
 # -- Texts -------------------------------------------------------------------------------------------
@@ -375,14 +343,6 @@ def _absolute(value: Any) -> Any:
 def _sign(value: Any) -> int:
     number = value.number if type(value) is Quantity else _number(value, "sign")
     return (number > 0) - (number < 0)
-
-
-def _logarithm(value: float) -> float:
-    return -math.inf if value == 0 else math.log(value)
-
-
-def _logarithm_10(value: float) -> float:
-    return -math.inf if value == 0 else math.log10(value)
 
 
 def _round(value: Any, places: Any = 0, mode: Any = None) -> float:
@@ -520,21 +480,10 @@ def _each(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _quantity(value: Any) -> Any:
     if type(value) is str:
         try:
-            quantity = parse_quantity(value)
+            return parse_quantity(value)
         except ValueError as error:
             raise PlanError(f"quantity() needs a number and a unit, such as '4000 m': {error}") from None
-        return quantity
-    if type(value) in (Quantity, *NUMBERS):
-        return value
-    raise _undefined("quantity", value)
-
-
-def _unit(value: Any) -> str | None:
-    return value.unit if type(value) is Quantity else None
-
-
-def _number_part(value: Any) -> Any:
-    return value.number if type(value) is Quantity else _number(value, "number")
+    return _typed(value, "quantity", Quantity, *NUMBERS)
 
 
 _VALUE_TYPES: Final = {
@@ -557,10 +506,6 @@ def _merged(first: Any, second: Any) -> dict[str, Any]:
 
 def _at_zone(kind: str, zone: Any) -> Any:
     return temporal.now(kind, time.time_ns(), _text(zone, kind))
-
-
-def _null_if(first: Any, second: Any) -> Any:
-    return None if equal(first, second) else first
 
 
 def _order_text(value: Any) -> str:
@@ -744,9 +689,7 @@ def _power(a: Any, b: Any) -> float:
     if type(a) in NUMBERS and type(b) in NUMBERS:
         try:
             result = _float(a) ** _float(b)
-        except ZeroDivisionError:
-            return math.inf
-        except OverflowError:
+        except (ZeroDivisionError, OverflowError):
             return math.inf
         return result if isinstance(result, float) else math.nan
     raise no_operator("^", a, b)
@@ -884,12 +827,9 @@ GROUP_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 # -- The table ---------------------------------------------------------------------------------------
 
 
-def _coalesce(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
-
-
 _FLOATS: Final[dict[str, Callable[[float], float]]] = {
-    "sqrt": math.sqrt, "exp": math.exp, "log": _logarithm, "log10": _logarithm_10, "sin": math.sin, "cos": math.cos,
+    "sqrt": math.sqrt, "exp": math.exp, "log": lambda x: math.log(x) if x else -math.inf,
+    "log10": lambda x: math.log10(x) if x else -math.inf, "sin": math.sin, "cos": math.cos,
     "tan": math.tan, "cot": lambda x: 1 / math.tan(x) if x else math.inf, "asin": math.asin, "acos": math.acos, "atan": math.atan,
     "degrees": math.degrees, "radians": math.radians, "haversin": lambda x: (1 - math.cos(x)) / 2,
 }  # fmt: skip
@@ -898,15 +838,15 @@ _FLOATS: Final[dict[str, Callable[[float], float]]] = {
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     **{name: _of_float(name, function) for name, function in _FLOATS.items()},
     **{f"group_{name}": function for name, function in GROUP_FUNCTIONS.items()},
-    "size": _size,
-    "length": _length,
+    "size": lambda value: len(_typed(value, "size", list, str)),
+    "length": lambda value: len(_typed(value, "length", PathAt).statements),
     "char_length": lambda value: len(_text(value, "char_length")),
     "character_length": lambda value: len(_text(value, "character_length")),
-    "isempty": _is_empty,
+    "isempty": lambda value: not _typed(value, "isEmpty", list, str, dict),
     "head": lambda value: next(iter(_list(value, "head")), None),
     "last": lambda value: _list(value, "last")[-1] if value else None,
     "tail": lambda value: _list(value, "tail")[1:],
-    "reverse": _reverse,
+    "reverse": lambda value: _typed(value, "reverse", list, str)[::-1],
     "range": _range,
     "tolower": lambda value: _text(value, "toLower").lower(),
     "lower": lambda value: _text(value, "lower").lower(),
@@ -944,12 +884,12 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "tointegerlist": _each("toIntegerList", _to_integer),
     "tofloatlist": _each("toFloatList", _to_float),
     "tostringlist": _each("toStringList", _to_text),
-    "coalesce": _coalesce,
-    "nullif": _null_if,
+    "coalesce": lambda *values: next((value for value in values if value is not None), None),
+    "nullif": lambda first, second: None if equal(first, second) else first,
     "valuetype": _value_type,
     "quantity": _quantity,
-    "unit": _unit,
-    "number": _number_part,
+    "unit": lambda value: value.unit if type(value) is Quantity else None,
+    "number": lambda value: value.number if type(value) is Quantity else _number(value, "number"),
     "merged": _merged,
     "orderkey": _order_text,
     "listed": lambda value: value if type(value) is list else [value],

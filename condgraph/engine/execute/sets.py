@@ -5,6 +5,7 @@ Sets are sorted int32 arrays of distinct numbers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -63,7 +64,7 @@ def mask_of(numbers: Numbers, size: int) -> NDArray[np.bool_]:
     return mask
 
 
-def among(numbers: NDArray[Any], of: Numbers, size: int) -> NDArray[np.bool_]:
+def among(numbers: NDArray[Any], of: NDArray[Any], size: int) -> NDArray[np.bool_]:
     """Return for each number (in any order) whether it is in the sorted set `of`."""
     if not len(of):
         return np.zeros(len(numbers), bool)
@@ -86,7 +87,7 @@ def intersect(left: Numbers, right: Numbers, size: int) -> Numbers:
     return left[among(left, right, size)]
 
 
-def minus(left: Numbers, right: Numbers, size: int) -> Numbers:
+def minus(left: NDArray[Any], right: NDArray[Any], size: int) -> NDArray[Any]:
     """Return `left` without `right`, both sorted."""
     return left[~among(left, right, size)]
 
@@ -468,6 +469,12 @@ class Bag:
     def __init__(self, run: Scoped, parts: list[Part]) -> None:
         self.scope = run.scope
         self.parts = [part for part in parts if len(part.ids)] if len(parts) > 1 else parts
+
+    @classmethod
+    def given(cls, run: Scoped, values: Iterable[Any]) -> Bag:
+        """Return values without carriers as a bag."""
+        data = tuple(values)
+        return cls(run, [Part("given", np.arange(len(data)), EMPTY, data)])
 
     def __len__(self) -> int:
         return sum(len(part.ids) for part in self.parts)

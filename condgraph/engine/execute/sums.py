@@ -231,15 +231,10 @@ class Aggregate:
         if left:
             self.units.add((noun, unit))
 
-    def _largest(self, cells: Sequence[Cell]) -> Cell | None:
-        return self._extreme(cells, largest=True)
-
-    def _smallest(self, cells: Sequence[Cell]) -> Cell | None:
-        return self._extreme(cells, largest=False)
-
-    def _extreme(self, cells: Sequence[Cell], *, largest: bool) -> Cell | None:
+    def _extreme(self, cells: Sequence[Cell]) -> Cell | None:
         if not cells:
             return self._empty()
+        largest = self.measure.function == "max"
         ranked = self.ranked(cells, largest=largest)
         best = (max if largest else min)(rank for rank, _ in some(ranked))
         # One of equal values with several texts.
@@ -312,8 +307,8 @@ _VALUES: Final[dict[str, Callable[[Aggregate, Sequence[Cell]], Cell | None]]] = 
     "mean": Aggregate._mean,
     "median": Aggregate._median,
     "stdev": Aggregate._deviation,
-    "min": Aggregate._smallest,
-    "max": Aggregate._largest,
+    "min": Aggregate._extreme,
+    "max": Aggregate._extreme,
     "values": Aggregate._values,
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from condgraph.engine.bounds import changed, check, different, in_order, watched
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute import rowset
 from condgraph.engine.execute.edges import Edge, Index
-from condgraph.engine.execute.sets import EMPTY, distinct
+from condgraph.engine.execute.sets import EMPTY, among, distinct
 from condgraph.engine.execute.terms import PathAt
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.snapshot import ranges
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
 
 Numbers = NDArray[np.int32]
+#: More than all pairs of entities, for which no mask is made.
+_PAIRS: Final = 1 << 62
 
 
 class Steps:
@@ -83,7 +85,7 @@ def reached(steps: Steps, starts: Numbers, least: int, most: int | None) -> tupl
     length = least
     while len(frontier) and (most is None or length < most):
         frontier = _next_pairs(steps, frontier)
-        frontier = frontier[~_membership(pairs, frontier)]
+        frontier = frontier[~among(frontier, pairs, _PAIRS)]
         if len(frontier):
             pairs = np.sort(np.concatenate([pairs, frontier]))
             _bounded(len(pairs))
@@ -197,7 +199,7 @@ def shortest(steps: Steps, back: Steps, starts: Numbers, ends: Numbers | None, l
     while len(frontier) and missing and (most is None or len(levels) <= most):
         check()
         frontier = _next_pairs(steps, frontier)
-        frontier = frontier[~_membership(seen, frontier)]
+        frontier = frontier[~among(frontier, seen, _PAIRS)]
         seen = np.sort(np.concatenate([seen, frontier]))
         _bounded(len(seen))
         levels.append(frontier)
@@ -217,20 +219,12 @@ def shortest(steps: Steps, back: Steps, starts: Numbers, ends: Numbers | None, l
                 walks: Walks, at: rowset.Places, targets: Numbers, statements: Numbers, before: rowset.Places = before,
                 begin: Numbers = begin,
             ) -> NDArray[np.bool_]:  # fmt: skip
-                return _membership(before, _pairs(begin.take(walks.start.take(at)), targets))
+                return among(_pairs(begin.take(walks.start.take(at)), targets), before, _PAIRS)
 
             walks = _longer(back, walks, total, nearer)
         total += len(walks.start)
         results.append(Walks(begin.take(walks.start), end.take(walks.start), walks.statements[::-1]))
     return Walks.joined(results)
-
-
-def _membership(pairs: rowset.Places, those: rowset.Places) -> NDArray[np.bool_]:
-    """Return which pairs of `those` are among the sorted `pairs`."""
-    if not len(pairs):
-        return np.zeros(len(those), bool)
-    mask: NDArray[np.bool_] = pairs.take(np.minimum(np.searchsorted(pairs, those), len(pairs) - 1)) == those
-    return mask
 
 
 # -- the operator ------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import changed, different, in_order, slices
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
+from condgraph.engine.identity import mix
 from condgraph.engine.snapshot.build import Builder, Declared, gather, gathered, joined, lay_declared
 from condgraph.engine.snapshot.cells import PARTS, sortable
 from condgraph.engine.snapshot.container import build_pool
@@ -298,14 +299,6 @@ I32 = np.int32
 _LARGE: Final = 10_000
 
 
-def _mix(hashes: NDArray[np.uint64], column: NDArray[Any]) -> NDArray[np.uint64]:
-    """Fold a column into 64-bit hashes (the finaliser of splitmix64)."""
-    h = (hashes ^ column.astype(np.int64).view(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
-
-
 def distinct_qualifiers(qualifiers: Columns, total: int) -> tuple[Columns, NDArray[np.uint64] | None]:
     """Drop repeated qualifiers of a statement; return the others, and a fingerprint of each statement's set of
     qualifiers.
@@ -315,12 +308,12 @@ def distinct_qualifiers(qualifiers: Columns, total: int) -> tuple[Columns, NDArr
         return qualifiers, None
     hashes = np.zeros(length, np.uint64)
     for name in ("key", "kind", "a", "b", "ref", "unit", "precision"):
-        hashes = _mix(hashes, qualifiers[name])
+        hashes = mix(hashes, qualifiers[name].astype(np.int64).view(np.uint64))
     order = np.lexsort((hashes, qualifiers["sid"]))
     positions = np.sort(order[changed(qualifiers["sid"][order], hashes[order])])
     qualifiers = {name: column[positions] for name, column in qualifiers.items()}
     fingerprint = np.zeros(total, np.uint64)
-    np.add.at(fingerprint, qualifiers["sid"], _mix(hashes[positions], np.ones(len(positions))))
+    np.add.at(fingerprint, qualifiers["sid"], mix(hashes[positions], np.uint64(1)))
     return qualifiers, fingerprint
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -759,7 +759,7 @@ class _Merge:
             ("qgrp", "key", "q", self.gone_quals, get("q.key")[self.gone_quals], self.qkey_d, self.q_d),
         ):
             gone = keys, get(f"{family}.kind")[removed], get(f"{family}.unit")[removed]
-            news = {mark: self.pred.one, "kind": int, "unit": self.text.one}
+            news: dict[str, Callable[[int], int]] = {mark: self.pred.one, "kind": int, "unit": self.text.one}
             counts = self._tallied(
                 makers, prefix, np.diff(get(f"{prefix}.start")), news, [gone], (added, cells["kind"], cells["unit"])
             )
@@ -772,7 +772,7 @@ class _Merge:
         prefix: str,
         counts: Array,
         news: dict[str, Callable[[int], int]],
-        gone: list[tuple[Array, ...]],
+        gone: Sequence[tuple[Array, ...]],
         added: tuple[Array, ...],
     ) -> Array:
         """Put the columns of a table of distinct rows, and return the count of each row, given the counts before.
