@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar, Token, copy_context
-from functools import wraps
+from functools import lru_cache, partial, wraps
 from itertools import chain, islice
 from mmap import mmap
 from numbers import Integral, Real
@@ -23,6 +23,7 @@ from queue import Empty, SimpleQueue
 from tempfile import TemporaryFile
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from weakref import proxy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,6 +260,24 @@ class cached(Generic[T]):
 
     def _compute(self, instance: Any) -> T:
         return self._work(instance)
+
+
+class remembered(Generic[P, T]):
+    """A method whose results are cached by its arguments: the last 4,096 for each object. The cache does not keep the
+    object alive, so that it is freed without the garbage collector.
+    """
+
+    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Callable[P, T]:
+        found: Any = lru_cache(4096)(partial(self._method, proxy(instance)))
+        instance.__dict__[self._name] = found
+        return found  # type: ignore[no-any-return]
 
 
 class kept(cached[T]):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import different
+from condgraph.engine.bounds import different, remembered
 from condgraph.engine.facts import Entity, EntityKind, Ref, Source
 from condgraph.engine.snapshot.cells import PARTS, decode_values
 from condgraph.engine.snapshot.container import ArrayFile, MemoryArrays, Pool
@@ -57,9 +57,6 @@ class Snapshot:
         self.arrays = arrays
         self.texts = Pool(arrays) if texts is None else texts
         self._predicates = arrays.view("pred.text")
-        self._names: dict[str, Numbers] = {}
-        self._concept_names: dict[str, tuple[int, ...]] = {}
-        self._predicate_numbers: dict[str, int] = {}
         self._name_cache: dict[int, str] = {}
         self._differ: bool | None = None
         self.about = about or {}
@@ -80,12 +77,6 @@ class Snapshot:
         self._masks: dict[tuple[int, ...], NDArray[np.bool_]] = {}
         self._set_cache: dict[int, tuple[int, ...]] = {}
         self._members: dict[tuple[int, ...], Numbers] = {}
-        self._everything: dict[tuple[int, ...], Numbers] = {}
-        self._groups: dict[tuple[int, int], list[tuple[Kind, str, int, int]]] = {}
-        self._qualifier_groups: dict[int, list[tuple[Kind, str, int, int]]] = {}
-        self._runs: dict[tuple[tuple[str, ...] | None, bool, bool], list[tuple[int, int]]] = {}
-        self._ordered: dict[str, Ordered] = {}
-        self._sourced: dict[int, Numbers] = {}
         self._ends: dict[tuple[tuple[str, ...] | None, bool], tuple[Numbers, Numbers]] = {}
         self._schema: Schema | None = None
 
@@ -116,32 +107,24 @@ class Snapshot:
     def _by_id(self) -> memoryview:
         return self.arrays.view("ent.by_id")
 
+    @remembered
     def named(self, name: str) -> Numbers:
         """Return the entities and concepts with exactly this name, in order; empty if there are none."""
-        result = self._names.get(name)
-        if result is None:
-            text = self.texts.find(name)
-            if text < 0:
-                return NONE
-            low = bisect_left(self._name_view, text)
-            result = np.arange(low, bisect_right(self._name_view, text, low), dtype=np.int32)
-            make_room(self._names)
-            self._names[name] = result
-        return result
+        text = self.texts.find(name)
+        if text < 0:
+            return NONE
+        low = bisect_left(self._name_view, text)
+        return np.arange(low, bisect_right(self._name_view, text, low), dtype=np.int32)
 
     def name_rank(self, text: int) -> int:
         """Return the first entity whose name is not before the text of this number; entities are numbered by name."""
         return bisect_left(self._name_view, text)
 
+    @remembered
     def concepts_named(self, name: str) -> tuple[int, ...]:
         """Return the concepts with exactly this name."""
-        result = self._concept_names.get(name)
-        if result is None:
-            kinds = self.entity_kind
-            result = tuple(number for number in self.named(name).tolist() if kinds[number] == EntityKind.CONCEPT)
-            make_room(self._concept_names)
-            self._concept_names[name] = result
-        return result
+        kinds = self.entity_kind
+        return tuple(number for number in self.named(name).tolist() if kinds[number] == EntityKind.CONCEPT)
 
     def identified(self, ident: str) -> int:
         """Return the entity with this id, or -1."""
@@ -189,15 +172,13 @@ class Snapshot:
     def ident(self, number: int) -> str:
         return self.texts[self._id_view[number]]
 
+    @remembered
     def predicate(self, name: str) -> int:
         """Return the number of a predicate or qualifier key, or -1."""
-        result = self._predicate_numbers.get(name)
-        if result is None:
-            text = self.texts.find(name)
-            position = bisect_left(self._predicates, text) if text >= 0 else 0
-            is_known = text >= 0 and position < len(self._predicates) and self._predicates[position] == text
-            result = self._predicate_numbers[name] = position if is_known else -1
-        return result
+        text = self.texts.find(name)
+        position = bisect_left(self._predicates, text) if text >= 0 else 0
+        is_known = text >= 0 and position < len(self._predicates) and self._predicates[position] == text
+        return position if is_known else -1
 
     def predicate_name(self, number: int) -> str:
         """Return the name of a predicate or qualifier key."""
@@ -281,12 +262,10 @@ class Snapshot:
 
     # -- sets of entities --------------------------------------------------------------------------
 
+    @remembered
     def every(self, kinds: tuple[int, ...]) -> Numbers:
         """Return all entities of these kinds."""
-        result = self._everything.get(kinds)
-        if result is None:
-            result = self._everything[kinds] = np.flatnonzero(np.isin(self.entity_kind, kinds)).astype(np.int32)
-        return result
+        return np.flatnonzero(np.isin(self.entity_kind, kinds)).astype(np.int32)
 
     def members(self, concepts: tuple[int, ...]) -> Numbers:
         """Return the entities (not concepts) in any of these concepts (entity numbers), including subclasses."""
@@ -402,53 +381,39 @@ class Snapshot:
             return bisect_right(self.relation_offsets, statement) - 1
         return bisect_right(self.attribute_offsets, statement - self.relations) - 1
 
+    @remembered
     def runs(self, predicates: tuple[str, ...] | None, relations: bool, attributes: bool) -> list[tuple[int, int]]:
         """Return the runs of statements with these predicates (None: any), relations and attributes separately. The
         list must not be changed.
         """
-        result = self._runs.get((predicates, relations, attributes))
-        if result is None:
-            families = []
-            if relations:
-                families.append((0, self.relation_offsets))
-            if attributes:
-                families.append((self.relations, self.attribute_offsets))
-            if predicates is None:
-                runs = [(base, base + offsets[-1]) for base, offsets in families if len(offsets)]
-            else:
-                numbers = sorted({number for name in predicates if (number := self.predicate(name)) >= 0})
-                runs = [(base + offsets[at], base + offsets[at + 1]) for base, offsets in families for at in numbers]
-            result = [(low, high) for low, high in runs if low < high]
-            make_room(self._runs)
-            self._runs[predicates, relations, attributes] = result
-        return result
+        families = []
+        if relations:
+            families.append((0, self.relation_offsets))
+        if attributes:
+            families.append((self.relations, self.attribute_offsets))
+        if predicates is None:
+            runs = [(base, base + offsets[-1]) for base, offsets in families if len(offsets)]
+        else:
+            numbers = sorted({number for name in predicates if (number := self.predicate(name)) >= 0})
+            runs = [(base + offsets[at], base + offsets[at + 1]) for base, offsets in families for at in numbers]
+        return [(low, high) for low, high in runs if low < high]
 
+    @remembered
     def groups(self, low: int, high: int) -> list[tuple[Kind, str, int, int]]:
         """Return the runs of the attributes `[low, high)` (counted from 0) of one type and unit: (type, unit, begin,
         end).
         """
-        result = self._groups.get((low, high))
-        if result is None:
-            starts = self.arrays.view("grp.start")
-            first, last = bisect_right(starts, low) - 1, bisect_left(starts, high)
-            result = [
-                (kind, unit, max(begin, low), min(end, high)) for kind, unit, begin, end in self._typed_runs("grp", first, last)
-            ]
-            make_room(self._groups)
-            self._groups[low, high] = result
-        return result
+        starts = self.arrays.view("grp.start")
+        runs = self._typed_runs("grp", bisect_right(starts, low) - 1, bisect_left(starts, high))
+        return [(kind, unit, max(begin, low), min(end, high)) for kind, unit, begin, end in runs]
 
+    @remembered
     def qualifier_groups(self, key: int) -> list[tuple[Kind, str, int, int]]:
         """Return the runs of the qualifiers of a key of one type and unit: (type, unit, begin, end), as places in
         their order.
         """
-        result = self._qualifier_groups.get(key)
-        if result is None:
-            keys = self.arrays.view("qgrp.key")
-            result = self._typed_runs("qgrp", bisect_left(keys, key), bisect_right(keys, key))
-            make_room(self._qualifier_groups)
-            self._qualifier_groups[key] = result
-        return result
+        keys = self.arrays.view("qgrp.key")
+        return self._typed_runs("qgrp", bisect_left(keys, key), bisect_right(keys, key))
 
     def _typed_runs(self, prefix: str, first: int, last: int) -> list[tuple[Kind, str, int, int]]:
         kinds, units, starts = (self.arrays.view(f"{prefix}.{name}") for name in ("kind", "unit", "start"))
@@ -470,26 +435,22 @@ class Snapshot:
 
     def sourced(self, source: int) -> Numbers:
         """Return the statements of one source, sorted."""
-        if len(self.arrays.get("src.name")) <= 1:
-            return np.arange(self.statements, dtype=np.int32)
-        result = self._sourced.get(source)
-        if result is None:
-            offsets = self.arrays.get("bysrc.offsets")
-            result = self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
-            if not (result[1:] > result[:-1]).all():
-                # Generations of version 0.1 repeat a statement for each of its rows.
-                result = different(result)
-            self._sourced[source] = result
-        return result
+        several = len(self.arrays.get("src.name")) > 1
+        return self._of_source(source) if several else np.arange(self.statements, dtype=np.int32)
+
+    @remembered
+    def _of_source(self, source: int) -> Numbers:
+        offsets = self.arrays.get("bysrc.offsets")
+        result: Numbers = self.arrays.get("bysrc.items")[offsets[source] : offsets[source + 1]]
+        # Generations of version 0.1 repeat a statement for each of its rows.
+        return result if (result[1:] > result[:-1]).all() else different(result)
 
     # -- values ------------------------------------------------------------------------------------
 
+    @remembered
     def ordered(self, family: str) -> Ordered:
         """Return the cells of attributes ("att") or qualifiers ("q"), for access one at a time and by value."""
-        result = self._ordered.get(family)
-        if result is None:
-            result = self._ordered[family] = Ordered(self.arrays, family, "qkey.items" if family == "q" else "")
-        return result
+        return Ordered(self.arrays, family, "qkey.items" if family == "q" else "")
 
     def value(self, family: str, number: int) -> Ref | Value:
         """Return the cell of an attribute ("att", counted from 0) or a qualifier ("q") as a value."""
