@@ -95,11 +95,8 @@ def check_scheme(address: str, schemes: Sequence[str], *, example: str) -> None:
     if not mark:
         raise OptionError(f"{shown(address)!r} is not an address: it has no scheme", hint=f"such as {example}")
     if scheme.lower() not in schemes:
-        similar = (
-            [f"{similar_scheme}://" for similar_scheme in nearest(scheme, schemes)]
-            if re.fullmatch(r"[\w+.-]{1,20}", scheme)
-            else []
-        )
+        is_name = re.fullmatch(r"[\w+.-]{1,20}", scheme)
+        similar = [f"{name}://" for name in nearest(scheme, schemes)] if is_name else []
         name = f"{scheme}://" if similar or scheme.isalnum() else "what stands before ://"
         raise OptionError(f"{name!r} is not a kind of address that is known here", candidates=similar, hint=f"such as {example}")
 

@@ -370,10 +370,8 @@ def typed_rows(names: Sequence[str], columns: Sequence[Column], shown_as: Callab
             continue
         result[name] = np.ma.masked_array(has_numbers[0], np.asarray(~column.there)), "double"
         if has_numbers[1] != NO_UNIT:
-            result[_unused_name(f"{name} unit", names)] = (
-                [has_numbers[1] if is_known else None for is_known in column.there.tolist()],
-                "string",
-            )
+            units = [has_numbers[1] if is_known else None for is_known in column.there.tolist()]
+            result[_unused_name(f"{name} unit", names)] = units, "string"
     return result
 
 

@@ -100,9 +100,8 @@ def named_here(name: str, known: Iterable[Source]) -> list[str]:
         return [source.name for source in in_folder]
     names = [source.name for source in sources]
     similar = [source.name for source in in_folder][:3] or nearest(name, names)
-    hint = (
-        "name one of them" if in_folder else ("the sources are " + ", ".join(names[:20]) if names else "the graph has no sources")
-    )
+    known = f"the sources are {', '.join(names[:20])}" if names else "the graph has no sources"
+    hint = "name one of them" if in_folder else known
     raise SourceError(f"no source is called {name!r}", candidates=similar, hint=hint)
 
 

@@ -62,12 +62,12 @@ def on_one_line(text: str, most: int = 80) -> str:
     >>> on_one_line("a\\nb")
     'a\\\\nb'
     """
-    short = shortened(text, most)
-    return (
-        short
-        if short.isprintable()
-        else "".join(character if character.isprintable() else ascii(character)[1:-1] for character in short)
-    )
+    return printable(shortened(text, most))
+
+
+def printable(text: str) -> str:
+    """Return text with unprintable characters escaped."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def shortened(text: str, most: int = MAX_MESSAGE) -> str:

@@ -263,11 +263,10 @@ def items(evidence: Iterable[Evidence], declared: Iterable[Declared] = (), sourc
     entities: dict[str, Item] = {}
     facts: list[Item] = []
     for declaration in watched(declared, SOME):
-        entities[declaration.entity.id] = (
-            declaration.entity if declaration.source is None else _row(declaration.entity, declaration.source)
-        )
-        if declaration.source is not None:
-            sources_by_name[declaration.source.name] = declaration.source
+        entity, source = declaration.entity, declaration.source
+        entities[entity.id] = entity if source is None else _row(entity, source)
+        if source is not None:
+            sources_by_name[source.name] = source
 
     def ref(value: Entity | Value, place: Source) -> Ref | Value:
         if not isinstance(value, Entity):

@@ -331,15 +331,9 @@ def long_of(value: operands.Measure, options: operands.Options) -> values.Quanti
     first = values.Time.year(operands.year_of(value))
     if value.precision is values.Precision.SPAN and not options.get("unit") and (first.start, last.end) != (value.start, value.end):
         return values.Quantity(operands.plain(Fraction(value.end - value.start, values.DAY_SECONDS)), "day")
-    return (
-        time_between(first, last, options)
-        if not options.get("unit")
-        else time_between(
-            values.Time(value.start, value.start + 1, values.Precision.SECOND),
-            values.Time(value.end - 1, value.end, values.Precision.SECOND),
-            options,
-        )
-    )
+    if options.get("unit"):
+        first, last = (values.Time(second, second + 1, values.Precision.SECOND) for second in (value.start, value.end - 1))
+    return time_between(first, last, options)
 
 
 def distance(arguments: Sequence[operands.Operand], options: operands.Options) -> list[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from condgraph.engine.errors import MAX_MESSAGE
+from condgraph.engine.errors import MAX_MESSAGE, printable
 
 #: The largest number of rows that a notebook shows, and of characters in a cell.
 MAX_ROWS: Final = 20
@@ -24,12 +24,7 @@ def escaped(text: str, most: int = MAX_CELL) -> str:
     '&lt;script&gt;\\\\x07 &amp; &#x27;q&#x27;'
     """
     short = text if len(text) <= most else text[: most - 1] + "…"
-    plain = (
-        short
-        if short.isprintable()
-        else "".join(character if character.isprintable() else ascii(character)[1:-1] for character in short)
-    )
-    return plain.translate(_ENTITIES)
+    return printable(short).translate(_ENTITIES)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], more: int = 0) -> str:

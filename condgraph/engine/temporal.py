@@ -104,12 +104,11 @@ class Duration:
         """Build a duration from exact numbers: a fraction of a month becomes days, a fraction of a day becomes
         seconds.
         """
-        whole_months = _integral(months)
+        whole_months = int(months)
         days = days + (months - whole_months) * Fraction(_MONTH_SECONDS, DAY_SECONDS)
-        whole_days = _integral(days)
+        whole_days = int(days)
         seconds = seconds + (days - whole_days) * DAY_SECONDS
-        nanos = _integral(seconds * NANOS)
-        return cls(whole_months, whole_days, *divmod(nanos, NANOS))
+        return cls(whole_months, whole_days, *divmod(int(seconds * NANOS), NANOS))
 
     @property
     def order(self) -> tuple[int, int]:
@@ -154,11 +153,6 @@ class Duration:
 Temporal: TypeAlias = Time | LocalTime | ZonedTime | LocalDateTime | ZonedDateTime
 #: The types with `<` between values of the same type.
 ORDERED: Final = frozenset((LocalTime, ZonedTime, LocalDateTime, ZonedDateTime))
-
-
-def _integral(number: Fraction | int) -> int:
-    """Return the integral part."""
-    return int(number)
 
 
 def _split(number: int, by: int) -> tuple[int, int]:
@@ -247,6 +241,20 @@ def _clock_part(value: Any) -> int | None:
     if isinstance(value, Time):
         return value.start % DAY_SECONDS * NANOS
     return None
+
+
+def _needed_day(value: Any) -> int:
+    """Return the day of a value; raise `LiteralError` if it has no date."""
+    if (day := _day_part(value)) is None:
+        raise _literal_error(f"{value} has no date")
+    return day
+
+
+def _needed_clock(value: Any) -> int:
+    """Return the nanoseconds of the day of a value; raise `LiteralError` if it has no time."""
+    if (nanos := _clock_part(value)) is None:
+        raise _literal_error(f"{value} has no time of day")
+    return nanos
 
 
 def interval(value: Any) -> Time | None:
@@ -441,11 +449,8 @@ def _clock_of_text(text: str) -> tuple[int, str | None]:
     match = _CLOCK_TEXT.fullmatch(text)
     if match is None:
         raise _literal_error(f"{text!r} is not a time of day, such as 21:40:32.142")
-    hour, minute, second = (
-        int(match["hour"]),
-        int(match["minute"] or match["minute2"] or 0),
-        int(match["second"] or match["second2"] or 0),
-    )
+    hour = int(match["hour"])
+    minute, second = (int(match[name] or match[f"{name}2"] or 0) for name in ("minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         raise _literal_error(f"{text!r} is not a time of day")
     nanos = (hour * 3600 + minute * 60 + second) * NANOS + int((match["fraction"] or "0").ljust(9, "0"))
@@ -586,17 +591,15 @@ def _clock_of_fields(fields: Mapping[str, Any], base: int | None) -> int:
     return int(seconds * NANOS + sum(fields.get(name, parts[name]) * size for name, size in sizes.items()))
 
 
-def _day_base(fields: Mapping[str, Any]) -> Any:
+def _base_day(fields: Mapping[str, Any]) -> int | None:
     base = fields.get("date", fields.get("datetime"))
-    if base is not None and _day_part(base) is None:
-        raise _literal_error(f"{base} has no date")
-    return base
+    return None if base is None else _needed_day(base)
 
 
 def _clock_base(fields: Mapping[str, Any]) -> Any:
     base = fields.get("time", fields.get("datetime"))
-    if base is not None and _clock_part(base) is None:
-        raise _literal_error(f"{base} has no time of day")
+    if base is not None:
+        _needed_clock(base)
     return base
 
 
@@ -606,11 +609,8 @@ def date(value: Any) -> Time:
         return day_of(_date_of_text(value.strip()))
     if isinstance(value, Mapping):
         fields = _fields_of(value, _DATE_FIELDS, "a date")
-        return day_of(_date_of_fields(fields, _day_part(_day_base(fields))))
-    day = _day_part(value)
-    if day is None:
-        raise _literal_error(f"{value} has no date")
-    return day_of(day)
+        return day_of(_date_of_fields(fields, _base_day(fields)))
+    return day_of(_needed_day(value))
 
 
 def localtime(value: Any) -> LocalTime:
@@ -620,10 +620,7 @@ def localtime(value: Any) -> LocalTime:
     if isinstance(value, Mapping):
         fields = _fields_of(value, _CLOCK_FIELDS, "a local time")
         return LocalTime(_clock_of_fields(fields, _clock_part(_clock_base(fields))))
-    nanos = _clock_part(value)
-    if nanos is None:
-        raise _literal_error(f"{value} has no time of day")
-    return LocalTime(nanos)
+    return LocalTime(_needed_clock(value))
 
 
 def time(value: Any) -> ZonedTime:
@@ -639,8 +636,7 @@ def time(value: Any) -> ZonedTime:
         base = _clock_base(fields)
         zoned = _offset_at(base, fields.get("timezone"))
         return ZonedTime(_clock_of_fields(fields, None if base is None else zoned.nanos), zoned.offset)
-    if _clock_part(value) is None:
-        raise _literal_error(f"{value} has no time of day")
+    _needed_clock(value)
     return _offset_at(value, None)
 
 
@@ -648,14 +644,12 @@ def _offset_at(base: Any, zone: str | None) -> ZonedTime:
     """Return the time of day of a value (None: midnight) in a zone (None: its own, or UTC)."""
     own_zone = _zone_of(base)
     nanos = _clock_part(base) or 0
-    days = _day_part(base)
     if zone is not None and not isinstance(zone, str):
         raise _literal_error(f"a time zone is a text, not {zone!r}")
-    zoned = (
-        _zoned(days or 0, nanos, own_zone or zone or "Z")
-        if not isinstance(base, ZonedTime)
-        else ZonedDateTime(0, nanos, base.offset)
-    )
+    if isinstance(base, ZonedTime):
+        zoned = ZonedDateTime(0, nanos, base.offset)
+    else:
+        zoned = _zoned(_day_part(base) or 0, nanos, own_zone or zone or "Z")
     if zone is not None and own_zone is not None:
         zoned = _at_instant(zoned.instant, zone)
     return ZonedTime(zoned.nanos, zoned.offset)
@@ -668,12 +662,9 @@ def localdatetime(value: Any) -> LocalDateTime:
         return LocalDateTime(_date_of_text(day), _clock_of_text(clock)[0] if clock else 0)
     if isinstance(value, Mapping):
         fields = _fields_of(value, _DATE_FIELDS | _CLOCK_FIELDS, "a local datetime")
-        days = _date_of_fields(fields, _day_part(_day_base(fields)))
+        days = _date_of_fields(fields, _base_day(fields))
         return LocalDateTime(days, _clock_of_fields(fields, _clock_part(_clock_base(fields))))
-    day_number, nanos = _day_part(value), _clock_part(value)
-    if day_number is None or nanos is None:
-        raise _literal_error(f"{value} has no date")
-    return LocalDateTime(day_number, nanos)
+    return LocalDateTime(_needed_day(value), _needed_clock(value))
 
 
 def zoned_datetime(value: Any) -> ZonedDateTime:
@@ -682,10 +673,7 @@ def zoned_datetime(value: Any) -> ZonedDateTime:
         return _datetime_of_text(value.strip())
     if isinstance(value, Mapping):
         return _datetime_of_map(value)
-    day, nanos = _day_part(value), _clock_part(value)
-    if day is None or nanos is None:
-        raise _literal_error(f"{value} has no date")
-    return value if isinstance(value, ZonedDateTime) else ZonedDateTime(day, nanos, 0)
+    return value if isinstance(value, ZonedDateTime) else ZonedDateTime(_needed_day(value), _needed_clock(value), 0)
 
 
 def _datetime_of_text(text: str) -> ZonedDateTime:
@@ -708,11 +696,11 @@ def _datetime_of_map(value: Mapping[str, Any]) -> ZonedDateTime:
             parts = ((name, size), ("millisecond", 10**6), ("nanosecond", 1))
             return _at_instant(sum(_epoch(lowered.get(part, 0), part) * n for part, n in parts), lowered.get("timezone", "Z"))
     fields = _fields_of(value, _DATE_FIELDS | _CLOCK_FIELDS | {"timezone"}, "a datetime")
-    day_base, clock_base = _day_base(fields), _clock_base(fields)
+    base_day, clock_base = _base_day(fields), _clock_base(fields)
     own_zone, zone = _zone_of(clock_base), fields.get("timezone")
     if zone is not None and not isinstance(zone, str):
         raise _literal_error(f"a time zone is a text, not {zone!r}")
-    day, nanos = _date_of_fields(fields, _day_part(day_base)), _clock_part(clock_base)
+    day, nanos = _date_of_fields(fields, base_day), _clock_part(clock_base)
     if zone is not None and own_zone is not None and nanos is not None:
         # The moment is converted to the other zone before parts of its time are replaced.
         moved = _at_instant(_zoned(day, nanos, own_zone).instant, zone)
@@ -796,17 +784,10 @@ def truncate(kind: str, unit: Any, value: Any, fields: Any = None) -> Any:
         return localtime({"time": LocalTime(nanos)} | fields)
     zone = {name.casefold(): part for name, part in fields.items()}.get("timezone") or _zone_of(value) or "Z"
     if kind == "time":
-        return time(
-            {"time": LocalTime(nanos)}
-            | fields
-            | {"timezone": zone if _offset_of(zone) is not None else _offset_text(_zoned(days or 0, nanos, zone).offset)}
-        )
-    base = LocalDateTime(days or 0, nanos)
-    return (
-        localdatetime({"datetime": base} | fields)
-        if kind == "localdatetime"
-        else zoned_datetime({"datetime": base} | fields | {"timezone": zone})
-    )
+        offset = zone if _offset_of(zone) is not None else _offset_text(_zoned(days or 0, nanos, zone).offset)
+        return time({"time": LocalTime(nanos)} | fields | {"timezone": offset})
+    parts = {"datetime": LocalDateTime(days or 0, nanos)} | fields
+    return localdatetime(parts) if kind == "localdatetime" else zoned_datetime(parts | {"timezone": zone})
 
 
 # -- Arithmetic --------------------------------------------------------------------------------------
@@ -835,10 +816,7 @@ def add(a: Any, b: Any) -> Any:
             raise _literal_error(f"{a} is not a day that a duration can be added to")
         return day_of(_plus_months(a.start // DAY_SECONDS, b.months) + b.days + _split(b.seconds, DAY_SECONDS)[0])
     if isinstance(a, LocalDateTime | ZonedDateTime | Time):
-        day, clock = _day_part(a), _clock_part(a)
-        assert day is not None
-        assert clock is not None
-        day = _plus_months(day, b.months) + b.days
+        day, clock = _plus_months(_needed_day(a), b.months) + b.days, _needed_clock(a)
         if isinstance(a, ZonedDateTime):
             zone = _zone_of(a) or "Z"
             return _at_instant(_zoned(day, clock, zone).instant + b.total_nanos, zone)

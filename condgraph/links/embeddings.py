@@ -360,13 +360,11 @@ class DeviceModel:
     def score_tails(self, heads: NDArray[np.int64], relation: int, *, inverse: bool = False) -> Floats:
         """See `LinkModel.score_tails`."""
         if inverse not in self._cache:
-            same_targets = inverse and self._model.targets(True) is self._model.targets(False)
-            self._cache[inverse] = (
-                self._cache[False] if same_targets and False in self._cache else self._to_device(self._model.targets(inverse))
-            )
-        scores: Floats = (
-            (self._to_device(self._model.question_vectors(heads, relation, inverse)) @ self._cache[inverse].T).cpu().numpy()
-        )
+            targets = self._model.targets(inverse)
+            is_same = False in self._cache and targets is self._model.targets(False)
+            self._cache[inverse] = self._cache[False] if is_same else self._to_device(targets)
+        vectors = self._to_device(self._model.question_vectors(heads, relation, inverse))
+        scores: Floats = (vectors @ self._cache[inverse].T).cpu().numpy()
         return scores
 
     def _to_device(self, array: Floats) -> Any:

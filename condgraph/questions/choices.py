@@ -168,11 +168,7 @@ def _values(ask: Ask, facts: Facts, runner: Runner, pick: random.Random) -> Iter
     base, (low, high) = snapshot.relations, snapshot.attribute_offsets[number : number + 2]
     own_concepts = {concept for candidate in runner.numbers(ask.first)[:1].tolist() for concept in facts.concepts(candidate)}
     sample = [base + at for at in pick.sample(range(low, high), min(_MAX_DRAWS // 2, high - low))]
-    similar = (
-        [candidate for candidate in sample if not own_concepts.isdisjoint(facts.concepts(facts.subject(candidate)))]
-        if own_concepts
-        else []
-    )
+    similar = [candidate for candidate in sample if not own_concepts.isdisjoint(facts.concepts(facts.subject(candidate)))]
     if len(similar) < CHOICES:
         similar += facts.alike.values(number, pick, _MAX_DRAWS)
     kind = type(ask.value)

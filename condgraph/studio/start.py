@@ -213,12 +213,10 @@ def _two_steps(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
 def _at_a_time(graph: Graph, schema: GraphSchema) -> Iterator[_Candidate]:
     for predicate in schema.predicates:
         times = {key.name: key.values[0] for key in predicate.qualifiers if key.values and key.values[0].type == "time"}
-        ends = (
-            [re.match(r"-?\d+", text or "") for text in (times[START_TIME].last, times[END_TIME].first)]
-            if {START_TIME, END_TIME} <= {*times}
-            else []
-        )
-        if not predicate.relations or not ends or None in ends:
+        if not predicate.relations or not {START_TIME, END_TIME} <= {*times}:
+            continue
+        ends = [re.match(r"-?\d+", text or "") for text in (times[START_TIME].last, times[END_TIME].first)]
+        if None in ends:
             continue
         # Between the last start and the first end.
         year = sum(int(end[0]) for end in ends if end) // 2

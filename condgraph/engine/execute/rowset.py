@@ -173,11 +173,7 @@ def subjects(scope: Scope, statements: Numbers) -> Numbers:
     if not relation.any():
         return snapshot.attribute_subject.take(attributes)
     attribute_subjects = snapshot.attribute_subject.take(np.where(relation, 0, attributes))
-    return (
-        np.where(relation, snapshot.relation_subject.take(np.where(relation, statements, 0)), attribute_subjects)
-        if snapshot.relations
-        else attribute_subjects
-    )
+    return np.where(relation, snapshot.relation_subject.take(np.where(relation, statements, 0)), attribute_subjects)
 
 
 # -- terms from outside the graph --------------------------------------------------------------------
@@ -275,9 +271,8 @@ def _cells(scope: Scope, kind: int, numbers: Numbers) -> tuple[Callable[[str], A
                 unknown = term is UNKNOWN
                 columns["kind"][position] = Kind.UNKNOWN if unknown else _OTHER_KIND
                 # Equal terms share the number of the first of them.
-                columns["ref"][position] = (
-                    -1 if unknown else scope.term_numbers.setdefault(("equal", same(term)), int(distinct[position]))
-                )
+                first = -1 if unknown else scope.term_numbers.setdefault(("equal", same(term)), int(distinct[position]))
+                columns["ref"][position] = first
         ready = {name: column.take(inverse) for name, column in columns.items()}
     else:
         found = Bag(scope, [Part(_BAGS[kind], numbers, numbers)]).cells()

@@ -500,12 +500,9 @@ def _copied_variable(node: alg.Extend) -> str | None:
     """Return the variable that an `Extend` copies: a variable, or a count (never null) in `coalesce`."""
     e = node.expression
     if isinstance(e, ex.Call) and e.name == "coalesce" and isinstance(e.arguments[0], ex.Variable):
-        counts = (
-            [aggregate.name for aggregate in node.of.aggregates if aggregate.function == "count"]
-            if isinstance(node.of, alg.GroupRows)
-            else []
-        )
-        e = e.arguments[0] if e.arguments[0].name in counts else e
+        aggregates = node.of.aggregates if isinstance(node.of, alg.GroupRows) else ()
+        if e.arguments[0].name in [aggregate.name for aggregate in aggregates if aggregate.function == "count"]:
+            e = e.arguments[0]
     return e.name if isinstance(e, ex.Variable) else None
 
 

@@ -251,11 +251,8 @@ class Solver:
                     continue
                 # Only entities have an index: edges connected by a value are joined instead.
                 if not backward or edge.family == "relation" or (edge.family == "any" and (ends[near] >= 0).all()):
-                    key = (
-                        (far, -1)
-                        if far is not None and far not in rows.columns and edge.family == "relation"
-                        else (far, edge.number)
-                    )
+                    is_shared = far is not None and far not in rows.columns and edge.family == "relation"
+                    key = far, -1 if is_shared else edge.number
                     if not any(edge is other for other, _ in leading.get(key, ())):
                         leading.setdefault(key, []).append((edge, backward))
         if not leading:
@@ -363,10 +360,10 @@ class Solver:
                 statements = matched_edge.statements(matched_edge.index(reversed_).entries.take(positions))
                 part.columns[hidden(matched_edge.number)] = rowset.Terms(rowset.STATEMENT, statements)
         if far is not None:
-            relations = edge.family == "relation"
-            terms = (
-                rowset.Terms(rowset.ENTITY, targets) if relations else edge.far_terms(index.entries.take(matches[0][2]), backward)
-            )
+            if edge.family == "relation":
+                terms = rowset.Terms(rowset.ENTITY, targets)
+            else:
+                terms = edge.far_terms(index.entries.take(matches[0][2]), backward)
             part = self._bind(part, far, terms)
         for matched_edge, _, _ in matches:
             part = self._about(part, matched_edge)
@@ -497,11 +494,9 @@ class Solver:
         if len(incident) != 2 or any(edge.family != "relation" or self._needs_statements(edge) for edge in incident):
             return None
         first, second = ((edge, edge.subject == name) for edge in incident)
-        ends = (
-            {self._near_end(*first), self._near_end(*second)}
-            if all(None not in (edge.subject, edge.object) for edge in incident)
-            else set()
-        )
+        if any(None in (edge.subject, edge.object) for edge in incident):
+            return None
+        ends = {self._near_end(*first), self._near_end(*second)}
         return (first, second) if len(ends) == 2 and name not in ends else None
 
     def _rows_by_pairs(self, smallest: Edge, waiting: list[Edge]) -> rowset.RowSet | None:

@@ -693,11 +693,8 @@ class Builder(Chunks):
             declarations[number] = name, int(entity.kind), row
         else:
             # Concepts take precedence over rows, and rows over other entities: 1, 2, 0.
-            kind = (
-                model.EntityKind.CONCEPT
-                if model.EntityKind.CONCEPT in (previous[1], entity.kind)
-                else max(previous[1], int(entity.kind))
-            )
+            kinds = previous[1], int(entity.kind)
+            kind = model.EntityKind.CONCEPT if model.EntityKind.CONCEPT in kinds else max(kinds)
             declarations[number] = name if previous[0] is None else previous[0], int(kind), row if previous[2] < 0 else previous[2]
 
     def _declare_rows(self, rows: model.Rows) -> None:

@@ -375,12 +375,10 @@ _HANDLERS: Final[dict[type, Callable[[Any, Any], ex.Expression | None]]] = {
 
 def _value(value: Any, name: str) -> Any:
     """Convert a parameter to a value of expressions."""
-    if value is None or isinstance(value, bool | str | Quantity | Time | Decimal) or type(value) in temporal.ORDERED:
-        return (
-            Quantity(value.number, value.unit)
-            if isinstance(value, Quantity) and value.unit != NO_UNIT
-            else getattr(value, "number", value)
-        )
+    if isinstance(value, Quantity):
+        return value.number if value.unit == NO_UNIT else Quantity(value.number, value.unit)
+    if value is None or isinstance(value, bool | str | Time | Decimal) or type(value) in temporal.ORDERED:
+        return value
     if isinstance(value, int | float | temporal.Duration):
         return value
     if isinstance(value, datetime):

@@ -423,11 +423,9 @@ class Lowering:
         )
         scope = {name: rows.scope[name] for name in names}
         types = {name: rows.types.get(name, VALUE) for name in variables}
-        seed = (
-            alg.solutions.DistinctRows(alg.solutions.Project(plan, tuple((name, name) for name in key)))
-            if len(key) != len(variables) or set(key) != set(variables)
-            else plan
-        )
+        seed = plan
+        if len(key) != len(variables) or set(key) != set(variables):
+            seed = alg.solutions.DistinctRows(alg.solutions.Project(plan, tuple((name, name) for name in key)))
         return Rows(plan, scope, types, rows.nullable.intersection(variables), key, seed), key
 
     def free(self, query: tree.Query) -> list[str]:

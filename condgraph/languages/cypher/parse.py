@@ -279,12 +279,8 @@ class _Parser(Tokens):
     def node(self) -> tree.NodePattern:
         position = self.starts[self.at]
         self.need("(")
-        variable = (
-            self.anonymous()
-            if self.kinds[self.at] not in ("word", "name")
-            or (self.words[self.at] in ("where", "is") and self.kinds[self.at + 1] != "mark")
-            else self.variable()
-        )
+        is_keyword = self.words[self.at] in ("where", "is") and self.kinds[self.at + 1] != "mark"
+        variable = self.variable() if self.kinds[self.at] in ("word", "name") and not is_keyword else self.anonymous()
         conditions = self.about(ex.Variable(variable), ("label",))
         self.need(")")
         return tree.NodePattern(variable, tuple(conditions), position)
@@ -339,11 +335,8 @@ class _Parser(Tokens):
             self.depth -= 1
             self.need(")")
         elif self.mark("%"):
-            inner = (
-                ex.Comparison(">", ex.Call("size", (ex.Call("labels", (subject,)),)), ex.Constant(0))
-                if kind == "label"
-                else ex.Constant(True)
-            )
+            labels = ex.Call("size", (ex.Call("labels", (subject,)),))
+            inner = ex.Comparison(">", labels, ex.Constant(0)) if kind == "label" else ex.Constant(True)
         else:
             inner = ex.HasConcept(subject, (self.known(kind, self.name(f"a {'label' if kind == 'label' else 'type'}")),))
         return ex.Not(inner) if negations % 2 else inner

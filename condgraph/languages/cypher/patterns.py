@@ -366,10 +366,8 @@ def _restricted(
     """Restrict statement patterns to the statements whose ends lie in the chosen sets."""
     result = []
     for statement in statements:
-        subject, target = (
-            chosen.get(place.name) if isinstance(place, solutions.Variable) else None
-            for place in (statement.subject, statement.object)
-        )
+        ends = statement.subject, statement.object
+        subject, target = (chosen.get(end.name) if isinstance(end, solutions.Variable) else None for end in ends)
         if subject is None and target is None:
             result.append(statement)
             continue
@@ -384,15 +382,11 @@ def _restricted(
                     among = Where(among, Among(intersect(*target)))
         else:
             # Either direction: the statements with an end in one of the sets.
-            ends = intersect(*(subject or target or ()))
-            name = solutions.Variable("statement")
-            directions = (
-                solutions.StatementPattern(subject=ends, predicate=predicates, statement=name, family="relation"),
-                solutions.StatementPattern(predicate=predicates, object=ends, statement=name, family="relation"),
-            )
-            among = solutions.FactsOf(
-                solutions.UnionAll(tuple(solutions.Pattern((direction,)) for direction in directions)), name.name
-            )
+            pattern = solutions.StatementPattern(predicate=predicates, statement=solutions.Variable("statement"), family="relation")
+            near = intersect(*(subject or target or ()))
+            directions = replace(pattern, subject=near), replace(pattern, object=near)
+            rows = solutions.UnionAll(tuple(solutions.Pattern((direction,)) for direction in directions))
+            among = solutions.FactsOf(rows, "statement")
         result.append(replace(statement, among=among))
     return result
 
