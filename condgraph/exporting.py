@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import IO, Final
 
-from condgraph.engine.errors import MissingExtraError, OptionError, nearest
+from condgraph.engine.errors import OptionError, nearest, requiring
 from condgraph.engine.snapshot.snapshot import Snapshot
 
 #: The formats of exports.
@@ -31,10 +31,8 @@ def export(snapshot: Snapshot, graph: str, path: str | os.PathLike[str] | IO[str
         if not isinstance(path, (str, os.PathLike)):
             raise OptionError(f"an export to {to} is a folder of files", hint="give the folder")
         if to == "parquet":
-            try:
+            with requiring("sqlglot", "sql"):
                 from condgraph.sql.parquet import write_parquet
-            except ImportError:
-                raise MissingExtraError("sqlglot", "sql") from None
             return write_parquet(snapshot, graph, Path(path))
         from condgraph.cypher.load.bulk import write_import
 

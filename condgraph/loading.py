@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from condgraph.engine.addresses import shown
 from condgraph.engine.changes import Change, named_here
-from condgraph.engine.errors import MissingExtraError, OptionError, SourceError, UnsupportedError, numbered
+from condgraph.engine.errors import OptionError, SourceError, UnsupportedError, numbered, requiring
 from condgraph.engine.facts import Item, Source
 from condgraph.engine.origins import ADDITION, API
 from condgraph.loaders.base import OnError, Progress, Reading
@@ -237,10 +237,8 @@ def _own_rdf(triples: Iterable[Any], base: str) -> Iterator[Item]:
 
 
 def _own_parquet(folder: Path, reading: Reading) -> Iterator[Item]:
-    try:
+    with requiring("sqlglot", "sql"):
         from condgraph.sql.parquet import read_parquet
-    except ImportError:
-        raise MissingExtraError("sqlglot", "sql") from None
     return read_parquet(folder, reading)
 
 

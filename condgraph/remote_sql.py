@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from condgraph.engine.addresses import SQL_SCHEMES, parse
 from condgraph.engine.bounds import within
-from condgraph.engine.errors import MissingExtraError, OptionError, ReadOnlyError, StoreMissingError, UnsupportedError, nearest
+from condgraph.engine.errors import OptionError, ReadOnlyError, StoreMissingError, UnsupportedError, nearest, requiring
 from condgraph.engine.facts import Source
 from condgraph.engine.values import Kind, collapse
 from condgraph.loaders.base import Reading
@@ -328,10 +328,8 @@ def _engine(
     password: str | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Engine:
-    try:
+    with requiring("sqlglot", "sql"):
         from condgraph.sql.connections import DuckDb, Postgres
-    except ImportError:
-        raise MissingExtraError("sqlglot", "sql") from None
     scheme, _, address_rest = place.partition("://") if isinstance(place, str) else ("spark", "", "")
     if scheme.lower() == "spark":
         from condgraph.sql.spark import Spark, session_at

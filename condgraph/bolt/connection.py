@@ -23,7 +23,7 @@ from condgraph.bolt.packstream import MalformedError, Structure, Unpacker, packe
 from condgraph.endpoint.connections import Connections, WatchedConnection
 from condgraph.endpoint.guard import Guard
 from condgraph.endpoint.protocol import ProtocolError
-from condgraph.engine.errors import CondgraphError, MissingExtraError
+from condgraph.engine.errors import CondgraphError, MissingExtraError, requiring
 
 # -- WebSockets --------------------------------------------------------------------------------------
 
@@ -39,10 +39,8 @@ class WebSocketTransport:
     """A transport that writes Bolt as binary WebSocket messages, and decodes those of the client."""
 
     def __init__(self, transport: asyncio.Transport, guard: Guard) -> None:
-        try:
+        with requiring("websockets", "serve"):
             from websockets.server import ServerProtocol
-        except ImportError:
-            raise MissingExtraError("websockets", "serve") from None
         self._transport, self._guard = transport, guard
         self._protocol = ServerProtocol(max_size=_MAX_MESSAGE)
 

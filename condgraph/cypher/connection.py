@@ -24,11 +24,11 @@ from condgraph.engine.bounds import LONGER, Budget, Workers, bounded_by, check_b
 from condgraph.engine.errors import (
     CancelledError,
     DeadlineError,
-    MissingExtraError,
     OptionError,
     StoreError,
     StoreMissingError,
     StoreVersionError,
+    requiring,
 )
 
 if TYPE_CHECKING:
@@ -277,10 +277,8 @@ class Connection:
         self._workers = Workers("condgraph-neo4j", linger=_LINGER)
         self._version: tuple[int, ...] | None = None
         self._engine = NEO4J
-        try:
+        with requiring("the neo4j driver", "neo4j"):
             import neo4j
-        except ImportError:
-            raise MissingExtraError("the neo4j driver", "neo4j") from None
         # Bookmarks of writes only: after a restore from a backup, readers do not wait for a state that
         # the database never had.
         self._bookmarks = neo4j.GraphDatabase.bookmark_manager()

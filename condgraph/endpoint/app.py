@@ -30,7 +30,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 from condgraph.endpoint import protocol
 from condgraph.endpoint.exchange import HOLD, READING, BrokenOffError, Exchange, Handler, Streams
 from condgraph.endpoint.guard import Application, Guard, Guarded
-from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.errors import requiring
 from condgraph.engine.iris import PLAIN
 from condgraph.engine.tracing import results_span
 from condgraph.sparql.text.scan import aside, survey
@@ -317,12 +317,10 @@ def application(
     that to the application in which this one is mounted. `kinds` specifies how refusals are written
     (see `Guarded`). Raises `MissingExtraError`.
     """
-    try:
+    with requiring("starlette", "serve"):
         from starlette.applications import Starlette
         from starlette.routing import Mount, Route
         from starlette.staticfiles import StaticFiles
-    except ImportError:
-        raise MissingExtraError("starlette", "serve") from None
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

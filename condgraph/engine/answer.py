@@ -38,11 +38,11 @@ from condgraph.engine.bounds import cached, kept, pieces, places_in_order, timed
 from condgraph.engine.describe import describe, tree
 from condgraph.engine.errors import (
     CondgraphError,
-    MissingExtraError,
     PlanError,
     UnsupportedError,
     numbered,
     pyarrow_or_error,
+    requiring,
     shortened,
 )
 from condgraph.engine.evidence import EvidenceList
@@ -237,10 +237,8 @@ class Tabular:
     @timed
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas DataFrame, with the types that pandas gives an Arrow table."""
-        try:
+        with requiring("pandas", "pandas"):
             import pandas
-        except ImportError:
-            raise MissingExtraError("pandas", "pandas") from None
         columns = self._typed()
         gaps = {
             name: any(value is None for value in values) for name, (values, kind) in columns.items() if kind in ("int64", "bool")
@@ -262,10 +260,8 @@ class Tabular:
     @timed
     def to_polars(self) -> polars.DataFrame:
         """Return a polars DataFrame."""
-        try:
+        with requiring("polars", "polars"):
             import polars
-        except ImportError:
-            raise MissingExtraError("polars", "polars") from None
         kinds = {"int64": polars.Int64, "double": polars.Float64, "bool": polars.Boolean, "string": polars.String}
         series = []
         for name, (values, kind) in self._typed().items():
@@ -278,10 +274,8 @@ class Tabular:
         """Return a DuckDB relation in a connection (default: that of the module), for joins with other tables:
         `answer.to_duckdb().filter("number > 8000")`.
         """
-        try:
+        with requiring("duckdb", "duckdb"):
             import duckdb
-        except ImportError:
-            raise MissingExtraError("duckdb", "duckdb") from None
         return duckdb.from_arrow(self.to_arrow(), connection=connection or duckdb.default_connection())
 
 

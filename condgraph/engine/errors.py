@@ -39,7 +39,8 @@ errors.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import SequenceMatcher
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
@@ -377,12 +378,19 @@ class MissingExtraError(CondgraphError, ImportError):
         self.extra = extra
 
 
+@contextmanager
+def requiring(package: str, extra: str) -> Iterator[None]:
+    """Raise `MissingExtraError` if an import in the block fails."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(package, extra) from None
+
+
 def pyarrow_or_error() -> Any:
     """Return the package pyarrow, an extra; raise `MissingExtraError` without it."""
-    try:
+    with requiring("pyarrow", "arrow"):
         import pyarrow
-    except ImportError:
-        raise MissingExtraError("pyarrow", "arrow") from None
     return pyarrow
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from condgraph.engine.bounds import watched
-from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.errors import requiring
 from condgraph.engine.facts import Entity, EntityKind, Item, Member, Ref, Source, Sourced, Statement, Subclass, shown
 from condgraph.engine.records import Evidence, place_text, record_of
 from condgraph.engine.snapshot import readback
@@ -328,10 +328,8 @@ def parts_of(statements: Iterable[Evidence]) -> tuple[Nodes, Edges]:
 
 def to_networkx(statements: Iterable[Evidence]) -> networkx.MultiDiGraph:
     """`EvidenceList.to_networkx`."""
-    try:
+    with requiring("networkx", "networkx"):
         import networkx
-    except ImportError:
-        raise MissingExtraError("networkx", "networkx") from None
     graph = networkx.MultiDiGraph()
     nodes, edges = parts_of(statements)
     graph.add_nodes_from(nodes.items())
@@ -341,10 +339,8 @@ def to_networkx(statements: Iterable[Evidence]) -> networkx.MultiDiGraph:
 
 def to_igraph(statements: Iterable[Evidence]) -> igraph.Graph:
     """`EvidenceList.to_igraph`."""
-    try:
+    with requiring("igraph", "igraph"):
         import igraph
-    except ImportError:
-        raise MissingExtraError("igraph", "igraph") from None
     nodes, edges = parts_of(statements)
     places = {ident: place for place, ident in enumerate(nodes)}
     graph = igraph.Graph(len(nodes), [(places[start], places[end]) for start, end, _ in edges], directed=True)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import cached
-from condgraph.engine.errors import LinkModelError, MissingExtraError, OptionError, nearest
+from condgraph.engine.errors import LinkModelError, OptionError, nearest, requiring
 from condgraph.links.model import LinkModel
 
 # -- forms of score ----------------------------------------------------------------------------------
@@ -327,10 +327,8 @@ def torch_device(name: str) -> Any:
 
     Raises `MissingExtraError` if torch is not installed, `LinkModelError` for a device that torch does not have.
     """
-    try:
+    with requiring("torch", "torch"):
         import torch
-    except ImportError:
-        raise MissingExtraError("torch", "torch") from None
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.errors import LinkModelError, MissingExtraError
+from condgraph.engine.errors import LinkModelError, requiring
 from condgraph.links.embeddings import Floats
 
 
@@ -21,10 +21,8 @@ class PyKeenModel:
     calibrated = False
 
     def __init__(self, model: Any, triples: Any) -> None:
-        try:
+        with requiring("torch", "pykeen"):
             import torch
-        except ImportError:
-            raise MissingExtraError("torch", "pykeen") from None
         for item, names in ((model, ("score_t", "score_h")), (triples, ("entity_to_id", "relation_to_id"))):
             missing = [name for name in names if not hasattr(item, name)]
             if missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.errors import CondgraphError, InterruptedQueryError, MissingExtraError
+from condgraph.engine.errors import CondgraphError, InterruptedQueryError, requiring
 from condgraph.engine.values import text_of
 from condgraph.languages import registry
 from condgraph.questions.description import Ask, Cell, Description, RelationCondition, Restriction
@@ -52,12 +52,10 @@ class Compilers:
 
     def sql(self, plan: Node) -> str:
         """Return the SQL of a plan for DuckDB. Raises `UnsupportedError`, and `MissingExtraError` without sqlglot."""
-        try:
+        with requiring("sqlglot", "sql"):
             from condgraph.sql.connections import text
             from condgraph.sql.plan import OwnPlans, compile_plan
             from condgraph.sql.tables import PREFIX
-        except ModuleNotFoundError:
-            raise MissingExtraError("sqlglot", "sql") from None
         return text(compile_plan(plan, OwnPlans(f"{PREFIX}{self._graph}", self._stored)).query, "duckdb", pretty=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.errors import requiring
 from condgraph.engine.iris import PREFIXES
 from condgraph.sparql.layout import base_iri, checked_base
 from condgraph.sparql.plain import Plain
@@ -27,10 +27,8 @@ def to_rdflib(snapshot: Snapshot, graph: str, base: str | None, *, dataset: bool
 
     What RDF, or rdflib, cannot express is a Python warning.
     """
-    try:
+    with requiring("rdflib", "rdflib"):
         from rdflib import Dataset, Graph, Namespace
-    except ImportError:
-        raise MissingExtraError("rdflib", "rdflib") from None
     base = checked_base(base) if base else base_iri(graph)
     result: Graph | Dataset = Dataset() if dataset else Graph()
     for prefix, iri in {**PREFIXES, "": base}.items():

@@ -21,7 +21,7 @@ from sqlglot.dialects.dialect import DialectType
 
 from condgraph.engine.addresses import Address
 from condgraph.engine.bounds import POLL, Budget, check, current, watched
-from condgraph.engine.errors import MissingExtraError, OptionError, StoreBusyError, StoreError, StoreMissingError
+from condgraph.engine.errors import OptionError, StoreBusyError, StoreError, StoreMissingError, requiring
 from condgraph.sql.tables import PREFIX, Row, Type, as_arrow
 from condgraph.sql.terms import table_of, type_of
 
@@ -316,10 +316,8 @@ class DuckDb(Engine):
     scheme = "duckdb"
 
     def __init__(self, path: str) -> None:
-        try:
+        with requiring("duckdb", "duckdb"):
             import duckdb
-        except ImportError:
-            raise MissingExtraError("duckdb", "duckdb") from None
         if not path or path == ":memory:":
             raise OptionError(
                 "the address names no file of DuckDB", hint='duckdb:///folder/file.duckdb; "memory:" is a graph in process'
@@ -424,10 +422,8 @@ class Postgres(Engine):
     scheme = "postgresql"
 
     def __init__(self, address: Address, user: str | None, password: str | None) -> None:
-        try:
+        with requiring("psycopg", "postgres"):
             import psycopg
-        except ImportError:
-            raise MissingExtraError("psycopg", "postgres") from None
         name = address.path.strip("/")
         if not name:
             raise OptionError("the address names no database", hint="postgresql://user@host:5432/database")

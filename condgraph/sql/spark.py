@@ -20,7 +20,7 @@ from sqlglot.dialects.spark import Spark as SparkDialect
 from sqlglot.generators.spark import SparkGenerator
 
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import MissingExtraError, OptionError, ReadOnlyError, StoreError, StoreMissingError, UnsupportedError
+from condgraph.engine.errors import OptionError, ReadOnlyError, StoreError, StoreMissingError, UnsupportedError, requiring
 from condgraph.sql import tables as layout
 from condgraph.sql.catalogue import MAX_EXACT, Bound, Column, DuckDbCells, Sort, Table, call, is_within, no_end
 from condgraph.sql.connections import Engine, first_line, text, watching
@@ -90,12 +90,10 @@ def _quoted(place: str, table: str) -> str:
 
 def session_at(master: str) -> Any:
     """Return this process's session, or one at `master`; if that is empty, Spark's own settings decide."""
-    try:
+    with requiring("pyspark", "spark"):
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("pyspark", "spark") from None
     builder = SparkSession.builder.appName("condgraph")
     if master and not master.startswith(("local", "yarn", "k8s:")):
         master = f"spark://{master}"

@@ -27,7 +27,7 @@ from typing import Any, Final
 from condgraph.endpoint.exchange import HOLD, READING, BrokenOffError, Exchange, Handler, Headers, Streams
 from condgraph.endpoint.guard import client_of
 from condgraph.endpoint.protocol import ProtocolError
-from condgraph.engine.errors import CondgraphError, MissingExtraError, OptionError, nearest
+from condgraph.engine.errors import CondgraphError, OptionError, nearest, requiring
 from condgraph.studio.pools import Call, Reply, Workers
 from condgraph.studio.spec import OPERATIONS, Drop, Operation, document, from_address, read_fields
 from condgraph.studio.worker import error_document, status_of
@@ -117,11 +117,9 @@ class Api:
         `sparql` is whether the server has a SPARQL endpoint, and `tiles` is the source of background
         maps. Raises `MissingExtraError`.
         """
-        try:
+        with requiring("starlette", "serve"):
             from starlette.routing import Mount, Route
             from starlette.staticfiles import StaticFiles
-        except ImportError:
-            raise MissingExtraError("starlette", "serve") from None
 
         async def page(exchange: ApiExchange) -> None:
             await exchange.reply(200, *render(exchange.root, sparql=sparql, tiles=tiles))

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import Workers, check, current, watched
-from condgraph.engine.errors import EncoderError, MissingExtraError, OptionError, nearest
+from condgraph.engine.errors import EncoderError, OptionError, nearest, requiring
 from condgraph.engine.values import fold, humps
 
 # -- Character n-grams -------------------------------------------------------------------------------
@@ -456,10 +456,8 @@ class SentenceEncoder:
         self._name = model if folder is None else folder.name
         self._batch = batch
         self._lock = Lock()
-        try:
+        with requiring("sentence-transformers", "embeddings"):
             from sentence_transformers import SentenceTransformer
-        except ImportError:
-            raise MissingExtraError("sentence-transformers", "embeddings") from None
         try:
             # Never run code that comes with a model.
             self._model: Any = SentenceTransformer(self.spec, device=device, trust_remote_code=False, local_files_only=_offline())

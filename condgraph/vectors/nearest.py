@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import check, watched
-from condgraph.engine.errors import MissingExtraError, OptionError, StoreDamagedError
+from condgraph.engine.errors import OptionError, StoreDamagedError, requiring
 from condgraph.vectors.encoders import FloatMatrix, Sparse
 
 #: The integer for a distance of 1.
@@ -254,8 +254,6 @@ def crc_of(path: Path) -> int:
 
 
 def _faiss() -> Any:
-    try:
+    with requiring("faiss", "faiss"):
         import faiss
-    except ImportError:
-        raise MissingExtraError("faiss", "faiss") from None
     return faiss

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import changed, in_order
-from condgraph.engine.errors import MissingExtraError
+from condgraph.engine.errors import requiring
 from condgraph.engine.snapshot.directory import remove_spill
 
 if TYPE_CHECKING:
@@ -90,11 +90,9 @@ class SpilledFiles:
     """The folder of spilled files, and DuckDB on its tables."""
 
     def __init__(self, folder: Path, memory: int) -> None:
-        try:
+        with requiring("duckdb", "duckdb"):
             import duckdb
             import pyarrow  # noqa: F401
-        except ModuleNotFoundError:
-            raise MissingExtraError("duckdb", "duckdb") from None
         self.folder = folder
         folder.mkdir(exist_ok=True)
         self._open: dict[str, SpilledTable | SpilledColumn] = {}

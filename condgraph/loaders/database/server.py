@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
 from condgraph.engine.addresses import parse
-from condgraph.engine.errors import LoadError, MissingExtraError, OptionError
+from condgraph.engine.errors import LoadError, OptionError, requiring
 from condgraph.engine.facts import Item
 from condgraph.loaders.base import Format, Options, Reading
 from condgraph.loaders.database import tables as base
@@ -46,10 +46,8 @@ def server_errors(library: Any, location: str, doing: str) -> Iterator[None]:
 @contextmanager
 def mysql(login: Login) -> Iterator[base.Database]:
     """Yield a connection to MySQL in a read-only transaction."""
-    try:
+    with requiring("PyMySQL", "mysql"):
         import pymysql
-    except ImportError:
-        raise MissingExtraError("PyMySQL", "mysql") from None
     if not login.name:
         raise OptionError("the address names no database", hint=f"{login.scheme}://user:password@host:port/database")
     endpoint: dict[str, Any] = (
@@ -147,10 +145,8 @@ def _unbuffered() -> Any:
 @contextmanager
 def postgres(login: Login) -> Iterator[base.Database]:
     """Yield a connection to PostgreSQL in a read-only transaction."""
-    try:
+    with requiring("psycopg", "postgres"):
         import psycopg
-    except ImportError:
-        raise MissingExtraError("psycopg", "postgres") from None
     options = {"connect_timeout": str(CONNECT), **login.options}
     login_options: dict[str, Any] = {
         "user": login.user,
