@@ -192,11 +192,8 @@ class Facts:
     def between(self, first: Entity, second: Entity) -> tuple[Evidence, ...]:
         """Return the statements from one entity to another, with any predicate."""
         evidence = self._evidence(("Find", [first.name]), ("Find", [second.name]), ("QueryRelation", []))
-        return tuple(
-            fact
-            for fact in evidence
-            if fact.subject.id == first.id and isinstance(fact.object, Entity) and fact.object.id == second.id
-        )
+        ends = first.id, second.id
+        return tuple(fact for fact in evidence if isinstance(fact.object, Entity) and (fact.subject.id, fact.object.id) == ends)
 
     def membership(self, entity: Entity, concept: Entity) -> tuple[Evidence, ...]:
         """Return the statements by which an entity is an instance of a concept, or nothing if it is not."""
@@ -436,8 +433,7 @@ class Judge:
             if triple.head in binding and triple.tail in binding and (reason := self.excluded(triple, binding)) is not None:
                 return (reason,)
         for triple in self._denied:
-            reason = self._denied_stated(triple, binding)
-            if reason is not None:
+            if (reason := self._denied_stated(triple, binding)) is not None:
                 return (reason,)
         for triple in self._stated:
             choices = self._all_choices(triple, binding)
@@ -518,13 +514,10 @@ class Judge:
                     return Reason(triple, "one value", stated_facts)
             if isinstance(tail, Entity) and self._facts.single(name, "backward"):
                 stated_facts = self._facts.statements(tail, name, "backward")
-                if (
-                    stated_facts
-                    and not any(map(_timed, stated_facts))
-                    and all(self._are_distinct(fact.subject, head) for fact in stated_facts)
-                ):
+                all_differ = all(self._are_distinct(fact.subject, head) for fact in stated_facts)
+                if stated_facts and all_differ and not any(map(_timed, stated_facts)):
                     return Reason(triple, "one subject", stated_facts)
-        if self._is_closed(name) and self._grounded(tail, name):
+        if self._is_closed(name) and (isinstance(tail, Entity) or self._facts.has_values(name)):
             return Reason(triple, "closed", ())
         return None
 
@@ -540,9 +533,6 @@ class Judge:
         if self._facts.between(first, second) or self._facts.between(second, first):
             return False
         return not self._facts.membership(first, second) and not self._facts.membership(second, first)
-
-    def _grounded(self, tail: Entity | Value, name: str) -> bool:
-        return isinstance(tail, Entity) or self._facts.has_values(name)
 
     def _is_closed(self, name: str) -> bool:
         return self._closed if isinstance(self._closed, bool) else name in self._closed
@@ -585,7 +575,8 @@ def verify(graph: Asking, claim: Claim, closed: Closed, single: Mapping[str, boo
     notes: list[str] = list(unknown(claim, facts))
     status, reasons = _decided(claim, facts, closed, notes)
     if status == "not enough facts":
-        reasons = tuple(Reason(triple, "open", ()) for triple in claim.triples if _is_undecided(triple, reasons)) + reasons
+        decided = {id(reason.triple) for reason in reasons}
+        reasons = (*(Reason(triple, "open", ()) for triple in claim.triples if id(triple) not in decided), *reasons)
         notes += reversed_notes(claim, facts)
     similar = tuple(graph.match(_pattern(claim), k=nearest).solutions) if nearest and _pattern(claim) else ()
     return Verdict(
@@ -600,7 +591,7 @@ def _decided(claim: Claim, facts: Facts, closed: Closed, notes: list[str]) -> tu
         judge = Judge(claim, facts, closed, start)
         reasons = judge.supported()
         if reasons is not None:
-            return "supported", _in_order(claim, reasons)
+            return "supported", tuple(sorted(reasons, key=lambda reason: claim.triples.index(reason.triple)))
         judges.append(judge)
     if len(judges) > MAX_READINGS:
         notes.append(f"the names of the claim have more than {MAX_READINGS} readings")
@@ -638,14 +629,6 @@ def _partly(claim: Claim, judges: list[Judge]) -> Reasons:
         if not triple.denied and bound and (stated := judge.stated(triple, judge.start)):
             reasons.append(Reason(triple, "stated", stated))
     return tuple(reasons)
-
-
-def _is_undecided(triple: ClaimTriple, reasons: Reasons) -> bool:
-    return all(reason.triple is not triple for reason in reasons)
-
-
-def _in_order(claim: Claim, reasons: Reasons) -> Reasons:
-    return tuple(sorted(reasons, key=lambda reason: claim.triples.index(reason.triple)))
 
 
 # -- names that the graph does not have --------------------------------------------------------------

@@ -36,15 +36,7 @@ from condgraph.engine.algebra import (
 from condgraph.engine.algebra.grouped import Measure, ValuePath
 from condgraph.engine.bounds import cached, kept, pieces, places_in_order, timed, watched, within
 from condgraph.engine.describe import describe, tree
-from condgraph.engine.errors import (
-    CondgraphError,
-    PlanError,
-    UnsupportedError,
-    numbered,
-    pyarrow_or_error,
-    requiring,
-    shortened,
-)
+from condgraph.engine.errors import CondgraphError, PlanError, UnsupportedError, numbered, pyarrow_or_error, requiring, shortened
 from condgraph.engine.evidence import EvidenceList
 from condgraph.engine.execute.evidence import Demand, row_asked, trace_back
 from condgraph.engine.execute.grid import LISTED, SEPARATOR, Column, Grid, fixed_order, grid_size, listed

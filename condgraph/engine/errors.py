@@ -99,12 +99,7 @@ class CondgraphError(Exception):
     code = "error"
 
     def __init__(
-        self,
-        message: str,
-        *,
-        hint: str | None = None,
-        span: tuple[int, int] | None = None,
-        candidates: Sequence[str] = (),
+        self, message: str, *, hint: str | None = None, span: tuple[int, int] | None = None, candidates: Sequence[str] = ()
     ) -> None:
         message = shortened(message)
         super().__init__(message)
@@ -152,13 +147,7 @@ class UnknownNameError(PlanError):
     code = "unknown-name"
 
     def __init__(
-        self,
-        kind: str,
-        name: str,
-        *,
-        candidates: Sequence[str] = (),
-        span: tuple[int, int] | None = None,
-        hint: str | None = None,
+        self, kind: str, name: str, *, candidates: Sequence[str] = (), span: tuple[int, int] | None = None, hint: str | None = None
     ) -> None:
         super().__init__(f"unknown {kind} {name!r}", candidates=candidates, span=span, hint=hint)
         self.kind = kind
@@ -370,10 +359,7 @@ class MissingExtraError(CondgraphError, ImportError):
     code = "missing-extra"
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"{package} is not installed",
-            hint=f"pip install 'condgraph[{extra}]'",
-        )
+        super().__init__(f"{package} is not installed", hint=f"pip install 'condgraph[{extra}]'")
         self.package = package
         self.extra = extra
 

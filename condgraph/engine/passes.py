@@ -87,12 +87,8 @@ def _marked(value: Any) -> Hashable:
 
 def _flatten_applies(order: list[alg.Node]) -> bool:
     """Return whether some intersection has another one, or all entities, as a part."""
-    for node in order:
-        if type(node) is alg.Intersect:
-            for part in node.parts:
-                if type(part) is alg.Intersect or type(part) is alg.AllEntities:
-                    return True
-    return False
+    merged = (alg.Intersect, alg.AllEntities)
+    return any(type(part) in merged for node in order if type(node) is alg.Intersect for part in node.parts)
 
 
 def flatten(plan: alg.Node) -> alg.Node:
@@ -115,7 +111,7 @@ def _flat(node: alg.Node) -> alg.Node:
     if not isinstance(node, alg.Intersect):
         return node
     parts = list(node.parts)
-    if any(isinstance(part, alg.Members) or (isinstance(part, alg.Intersect) and _holds_members(part)) for part in parts):
+    if any(isinstance(part, alg.Members) or _holds_members(part) for part in parts):
         parts = [part for part in parts if not (isinstance(part, alg.AllEntities) and part == alg.AllEntities())]
     elif not any(isinstance(part, alg.Intersect) for part in parts):
         return node

@@ -973,10 +973,7 @@ def around_of(ids: Sequence[str], names: Sequence[str], *, values: bool) -> tupl
     if names:
         parts.append(ByName(tuple(names)))
     of: Entities = parts[0] if len(parts) == 1 else Union(tuple(parts))
-    scans = [
-        Scan(of, None, reach="object", family="relation"),
-        Scan(of, None, anchor="object", reach="subject", family="relation"),
-    ]
+    scans = [Scan(of, None, reach="object", family="relation"), Scan(of, None, anchor="object", reach="subject", family="relation")]
     if values:
         scans.append(Scan(of, None, family="attribute"))
     return of, tuple(scans)

@@ -23,17 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from condgraph.engine.algebra.facets import EACH, NEVER, Facets, Needs
-from condgraph.engine.algebra.operators import (
-    Condition,
-    During,
-    End,
-    Entities,
-    Facts,
-    Family,
-    Parameter,
-    Scan,
-    Solutions,
-)
+from condgraph.engine.algebra.operators import Condition, During, End, Entities, Facts, Family, Parameter, Scan, Solutions
 from condgraph.engine.errors import PlanError
 
 if TYPE_CHECKING:

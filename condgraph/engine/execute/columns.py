@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -432,17 +433,8 @@ def tested(test: grouped.Test | None) -> list[grouped.Expression]:
 
 def lead(expression: grouped.Expression) -> tuple[int, ...]:
     """Return the steps that all paths of an expression begin with."""
-    return _common(list(dict.fromkeys(parts_of(expression))))
-
-
-def _common(ways: list[Part]) -> tuple[int, ...]:
-    if not ways:
-        return ()
-    first, last = min(path.steps for path in ways), max(path.steps for path in ways)
-    shared = 0
-    while shared < min(len(first), len(last)) and first[shared] == last[shared]:
-        shared += 1
-    return first[:shared]
+    ways = [part.steps for part in parts_of(expression)]
+    return tuple(steps[0] for steps in takewhile(lambda steps: len(set(steps)) == 1, zip(*ways, strict=False)))
 
 
 def calculate(expression: grouped.Expression, item: Mapping[Part, Cell], *, seconds: bool = True) -> Any:

@@ -8,20 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.algebra.operators import Entities
-from condgraph.engine.algebra.solutions import (
-    MembershipPattern,
-    StatementPattern,
-    Variable,
-)
+from condgraph.engine.algebra.solutions import MembershipPattern, StatementPattern, Variable
 from condgraph.engine.bounds import changed, check, different, in_order
 from condgraph.engine.execute.facts import pointing_at, satisfying
-from condgraph.engine.execute.rowset import (
-    ENTITY,
-    Places,
-    Terms,
-    object_terms,
-    subjects,
-)
+from condgraph.engine.execute.rowset import ENTITY, Places, Terms, object_terms, subjects
 from condgraph.engine.execute.sets import FactSet, among, distinct, intersect
 from condgraph.engine.execute.validity import holds_at
 

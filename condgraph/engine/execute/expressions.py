@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from condgraph.engine import temporal
 from condgraph.engine.algebra import expressions as ex
-from condgraph.engine.bounds import check
+from condgraph.engine.bounds import watched
 from condgraph.engine.errors import PlanError
 from condgraph.engine.execute.functions import (
     ARITHMETIC,
@@ -304,9 +304,7 @@ class Compiler:
             if sequence is None:
                 return None
             results = []
-            for at, item in enumerate(sequence):
-                if not at % _SOME:
-                    check()
+            for item in watched(sequence, _SOME):
                 inner = self._padded(row, item)
                 if where is None or where(inner) is True:
                     results.append(item if result is None else result(inner))
@@ -322,9 +320,7 @@ class Compiler:
             if sequence is None:
                 return None
             true = unknown = 0
-            for at, item in enumerate(sequence):
-                if not at % _SOME:
-                    check()
+            for item in watched(sequence, _SOME):
                 value = where(self._padded(row, item))
                 if value is True:
                     if kind == "any" or kind == "none":
@@ -337,11 +333,8 @@ class Compiler:
                 elif kind == "all":
                     return False
             if kind == "single":
-                return false_or(true == 1, unknown) if true < 2 else False
+                return False if true > 1 else None if unknown else true == 1
             return None if unknown else kind != "any"
-
-        def false_or(single: bool, unknown: int) -> bool | None:
-            return None if unknown else single
 
         return holds
 
@@ -353,9 +346,7 @@ class Compiler:
             sequence, value = _list_of(items(row)), initial(row)
             if sequence is None:
                 return None
-            for at, item in enumerate(sequence):
-                if not at % _SOME:
-                    check()
+            for item in watched(sequence, _SOME):
                 value = result(self._padded(row, value, item))
             return value
 

@@ -154,16 +154,15 @@ def named_runs(snapshot: Snapshot, names: Numbers) -> Numbers:
 def referents(run: Run, node: alg.Referents) -> Numbers:
     """Return the entities that the values are or name. Warn of other values."""
     snapshot = run.snapshot
-    parts = []
-    ignored = 0
-    for part in run.values(node.values).parts:
+    bag, parts, ignored = run.values(node.values), [], 0
+    for part in bag.parts:
         if part.kind == "ent":
             parts.append(distinct(part.ids.astype(np.int32), snapshot.entities))
-        elif part.kind == "name":
+            continue
+        if part.kind == "name":
             parts.append(distinct(part.carriers, snapshot.entities))
-    remaining = [part for part in run.values(node.values).parts if part.kind not in ("ent", "name")]
-    for part in remaining:
-        cells = run.values(node.values).part_cells(part)
+            continue
+        cells = bag.part_cells(part)
         entity = cells["kind"] == Kind.ENTITY
         parts.append(distinct(cells["ref"][entity].astype(np.int32), snapshot.entities))
         texts = cells["ref"][cells["kind"] == Kind.TEXT]
@@ -258,18 +257,9 @@ def distinct_values(run: Run, node: alg.Distinct) -> Bag:
     if (few := bag.few()) is not None:
         cells, numbers = few
         first: dict[tuple[int, ...], int] = {}
-        for position, number in enumerate(numbers):
-            first.setdefault(
-                (
-                    cells.ref[number],
-                    cells.a[number],
-                    cells.kind[number],
-                    cells.b[number],
-                    cells.unit[number],
-                    cells.precision[number],
-                ),
-                position,
-            )
+        for position, at in enumerate(numbers):
+            value = cells.ref[at], cells.a[at], cells.kind[at], cells.b[at], cells.unit[at], cells.precision[at]
+            first.setdefault(value, position)
         return bag if len(first) == len(numbers) else bag.take(np.array(list(first.values())))
     # Attributes of one predicate are numbered by value, so that equal ones are adjacent.
     positions = distinct_positions(bag.cells(), ordered=len(bag.parts) == 1 and bag.parts[0].kind == "att")
@@ -466,18 +456,13 @@ def _relations_by_name(run: Run, facts: FactSet, condition: alg.Condition) -> Nu
 # -- tests of validity -----------------------------------------------------------------------------
 
 
-def validity(run: Run, numbers: Numbers) -> tuple[Numbers, Any, Any]:
-    """Return the positions of the statements that have a validity, with its start and end."""
-    return validity_in(run.snapshot, numbers)
-
-
 def during(run: Run, node: alg.During) -> FactSet:
     """Return the facts whose validity has the relation to the interval."""
     facts = run.facts(node.facts)
     statements = facts.all()
     if node.relation in ("may", "must"):
         return facts.keep(statements[holds_at(run.snapshot, node.relation, node.interval, statements)])
-    positions, start, end = validity(run, statements)
+    positions, start, end = validity_in(run.snapshot, statements)
     return facts.keep(statements[positions[interval_mask(node.relation, node.interval, start, end)]])
 
 

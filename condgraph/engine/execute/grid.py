@@ -80,12 +80,7 @@ class Grid:
     __slots__ = ("_rows", "columns", "members", "names", "shown", "tied")
 
     def __init__(
-        self,
-        names: tuple[str, ...],
-        shown: int,
-        columns: Sequence[Column],
-        members: Members,
-        tied: NDArray[np.bool_] | None = None,
+        self, names: tuple[str, ...], shown: int, columns: Sequence[Column], members: Members, tied: NDArray[np.bool_] | None = None
     ) -> None:
         self.names, self.shown, self.columns, self.members = names, shown, columns, members
         self.tied = np.zeros(len(members), bool) if tied is None else tied

@@ -13,23 +13,13 @@ from condgraph.engine.bounds import changed, check, in_order, places_in_order, w
 from condgraph.engine.execute import aggregates, apply, facts, grouped
 from condgraph.engine.execute.conditions import holds
 from condgraph.engine.execute.facts import named_runs
-from condgraph.engine.execute.facts import validity as validity_of
 from condgraph.engine.execute.left_out import no_such
 from condgraph.engine.execute.run import Outcome, Run
 from condgraph.engine.execute.sets import Bag, FactSet, Mask, Numbers, Part, distinct, order_key
-from condgraph.engine.execute.validity import interval_mask, span_part, span_precision
+from condgraph.engine.execute.validity import interval_mask, span_part, span_precision, validity_in
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME
 from condgraph.engine.snapshot.ordered import Cells
-from condgraph.engine.values import (
-    DAY_SECONDS,
-    OPEN_END,
-    OPEN_START,
-    UNKNOWN_END,
-    UNKNOWN_START,
-    Kind,
-    Precision,
-    Time,
-)
+from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind, Precision, Time
 
 if TYPE_CHECKING:
     from condgraph.engine.execute.run import Run
@@ -43,9 +33,7 @@ if TYPE_CHECKING:
 def namesakes(run: Run, node: SameName) -> Numbers:
     """Return all entities that share a name with these. Entities are numbered by name, so each name is a run."""
     snapshot = run.snapshot
-    entities = run.entities(node.of)
-    names = distinct(snapshot.entity_name.take(entities), len(snapshot.texts))
-    return named_runs(snapshot, names)
+    return named_runs(snapshot, distinct(snapshot.entity_name.take(run.entities(node.of)), len(snapshot.texts)))
 
 
 def nth(run: Run, node: Nth) -> Bag:
@@ -111,7 +99,7 @@ def validity(run: Run, node: Validity) -> Bag:
     """Return when each fact holds: intervals, or the starts or ends as they were written."""
     statements = run.facts(node.facts).all()
     if node.part == "interval":
-        positions, start, end = validity_of(run, statements)
+        positions, start, end = validity_in(run.snapshot, statements)
         return Bag(run, [span_part(statements[positions], start, end)])
     return Bag(run, [_validity_part(run, statements, node.part)])
 
@@ -127,7 +115,7 @@ def _validity_part(run: Run, statements: Numbers, part: str) -> Part:
         chosen &= get("q.kind").take(numbers) == Kind.TIME
         positions, numbers = positions[chosen], numbers[chosen]
         # Bounds in the wrong order are unknown, so their qualifiers do not count.
-        known, start, end = validity_of(run, statements)
+        known, start, end = validity_in(snapshot, statements)
         invalid = known[(start == UNKNOWN_START) & (end == UNKNOWN_END)]
         if len(invalid):
             is_valid = ~np.isin(positions, invalid)
@@ -173,7 +161,7 @@ def during_any(run: Run, node: DuringAny) -> FactSet:
         low, high = low.min(keepdims=True), high.min(keepdims=True)
     elif node.relation == "overlaps":
         low, high = merged(low, high)
-    positions, start, end = validity_of(run, statements)
+    positions, start, end = validity_in(run.snapshot, statements)
     mask = np.zeros(len(positions), bool)
     for begin, stop in zip(low.tolist(), high.tolist(), strict=True):
         check()
@@ -186,8 +174,7 @@ def where_validity(run: Run, node: WhereValidity) -> FactSet:
     facts = run.facts(node.facts)
     statements = facts.all()
     part = _validity_part(run, statements, node.part)
-    bag = Bag(run, [part])
-    cells = bag.cells()
+    cells = Bag(run, [part]).cells()
     run.warn_incomparable(cells, node.condition)
     return facts.keep(distinct(part.carriers[holds(run, node.condition, cells)], run.snapshot.statements))
 

@@ -147,14 +147,14 @@ def _path(run: Run, node: alg.Path, demand: Demand, found: RowEvidence) -> None:
         if isinstance(place, Entities):
             ends.append(run.entities(place))
         elif isinstance(place, alg.Variable):
-            entities = wanted.column(place.name).entities()
-            ends.append(distinct(entities[entities >= 0].astype(np.int32), snapshot.entities))
+            ends.append(_entities(run, wanted, place.name))
         else:
             ends.append(np.arange(snapshot.entities, dtype=np.int32))
     if node.mode == "ends":
         statements = _path_statements(run, node, *ends)
     else:
-        rows_before = wanted.only([name for name in wanted.columns if name not in _variable_names(node.path, node.length)])
+        made = {variable.name for variable in (node.path, node.length) if variable is not None}
+        rows_before = wanted.only([name for name in wanted.columns if name not in made])
         _, walks = paths(run, node, seed=rows_before.distinct())
         assert walks is not None
         statements = [statement_numbers[statement_numbers >= 0] for statement_numbers in walks.statements]
@@ -162,16 +162,11 @@ def _path(run: Run, node: alg.Path, demand: Demand, found: RowEvidence) -> None:
     found.statements.append(chosen)
     if node.among is not None:
         found.demands.append((node.among, Demand(statements=chosen)))
-    if node.least == 0:
-        places = zip((node.subject, node.object), ends, strict=True)
-        found.entities.extend(part for place, part in places if place is not None)
     for place, part in zip((node.subject, node.object), ends, strict=True):
+        if node.least == 0 and place is not None:
+            found.entities.append(part)
         if isinstance(place, Entities):
             found.demands.append((place, Demand(part)))
-
-
-def _variable_names(*variables: alg.Variable | None) -> set[str]:
-    return {variable.name for variable in variables if variable is not None}
 
 
 def _path_statements(run: Run, node: alg.Path, starts: Numbers, ends: Numbers) -> list[NDArray[Any]]:

@@ -78,6 +78,12 @@ def type_name(value: Any) -> str:
     return _TYPE_NAMES.get(type(value), f"a {type(value).__name__}")
 
 
+def _check(function: str, term: Any, sort: type) -> None:
+    """Raise `PlanError` if the argument of a function is not a term of a sort."""
+    if type(term) is not sort:
+        raise PlanError(f"{function}() is not defined for {type_name(term)}")
+
+
 class GraphTerms:
     """Properties of entities and statements in a snapshot; its methods are functions of expressions.
 
@@ -93,7 +99,6 @@ class GraphTerms:
         #: The time in nanoseconds since 1970 that functions of the clock use.
         self.clock = time.time_ns()
         self._attributes: dict[str, Reading] = {}
-        self._qualifiers: dict[str, Reading] = {}
         self._period: Period | None = None
 
     def at(self, period: Period | None) -> GraphTerms:
@@ -235,10 +240,7 @@ class GraphTerms:
             if wanted is not None and keys[number] != wanted:
                 continue
             name = snapshot.predicate_name(keys[number])
-            reading = self._qualifiers.get(name)
-            if reading is None:
-                reading = self._qualifiers[name] = qualifier_reading(snapshot, name)
-            value = self._unwrapped(snapshot.value("q", number), reading)
+            value = self._unwrapped(snapshot.value("q", number), qualifier_reading(snapshot, name))
             if value is not None:
                 result.setdefault(name, []).append(value)
         return result
@@ -298,8 +300,7 @@ class GraphTerms:
         """Return the names of the concepts of an entity, including superclasses, and the table that it is a row of;
         sorted.
         """
-        if type(term) is not EntityAt:
-            raise PlanError(f"labels() is not defined for {type_name(term)}")
+        _check("labels", term, EntityAt)
         snapshot = self._snapshot
         members, concepts, parents = self._memberships
         low, high = np.searchsorted(members, [term.number, term.number + 1])
@@ -361,20 +362,17 @@ class GraphTerms:
 
     def type(self, term: Any) -> str:
         """Return the predicate of a statement."""
-        if type(term) is not StatementAt:
-            raise PlanError(f"type() is not defined for {type_name(term)}")
+        _check("type", term, StatementAt)
         return self._snapshot.predicate_name(self._snapshot.predicate_of(term.number))
 
     def start_node(self, term: Any) -> EntityAt:
         """Return the subject of a statement."""
-        if type(term) is not StatementAt:
-            raise PlanError(f"startNode() is not defined for {type_name(term)}")
+        _check("startNode", term, StatementAt)
         return EntityAt(int(self._snapshot.relation_subject[term.number]))
 
     def end_node(self, term: Any) -> EntityAt:
         """Return the object of a statement."""
-        if type(term) is not StatementAt:
-            raise PlanError(f"endNode() is not defined for {type_name(term)}")
+        _check("endNode", term, StatementAt)
         return EntityAt(int(self._snapshot.relation_object[term.number]))
 
     def _bounds(self, term: Any) -> Bounds | None:
@@ -441,13 +439,11 @@ class GraphTerms:
     @staticmethod
     def nodes(term: Any) -> list[EntityAt]:
         """Return the entities of a path."""
-        if type(term) is not PathAt:
-            raise PlanError(f"nodes() is not defined for {type_name(term)}")
+        _check("nodes", term, PathAt)
         return [EntityAt(number) for number in term.entities]
 
     @staticmethod
     def relationships(term: Any) -> list[StatementAt]:
         """Return the statements of a path."""
-        if type(term) is not PathAt:
-            raise PlanError(f"relationships() is not defined for {type_name(term)}")
+        _check("relationships", term, PathAt)
         return [StatementAt(number) for number in term.statements]

@@ -55,13 +55,7 @@ class Reading(NamedTuple):
     note: str = ""
 
 
-_SCALES: Final = {
-    "hundred": 2,
-    "thousand": 3,
-    "million": 6,
-    "billion": 9,
-    "trillion": 12,
-}
+_SCALES: Final = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _MONEY_SCALES: Final = {"k": 3, "m": 6, "mn": 6, "mln": 6, "mil": 6, "b": 9, "bn": 9, "bln": 9, "tn": 12, **_SCALES}
 #: Vulgar fractions with finite decimals, and the digits they add after the point.
 _FRACTIONS: Final = {

@@ -82,8 +82,6 @@ def _reading(snapshot: Snapshot, family: str, found: Reading, groups: list[tuple
             found.truths, found.truth = not words.any(), not words.all()
             if not found.truths:
                 position = int(words.argmax())
-                found.word, found.text_shown = (
-                    statement(begin + position),
-                    texts[int(cells.column("ref", begin + position, begin + position + 1)[0])],
-                )
+                found.word = statement(begin + position)
+                found.text_shown = texts[int(cells.column("ref", begin + position, begin + position + 1)[0])]
     return found

@@ -251,8 +251,7 @@ class _Parser(Tokens):
         inner = self.chain()
         if self.words[self.at] == "where":
             self.refuse(
-                "WHERE within a group of a path is not supported",
-                hint="write the condition in the relationship, or behind MATCH",
+                "WHERE within a group of a path is not supported", hint="write the condition in the relationship, or behind MATCH"
             )
         self.need(")")
         bounds = self.quantifier()
@@ -300,8 +299,7 @@ class _Parser(Tokens):
             conditions += self.several_until("}", equality)
         elif self.kinds[self.at] == "parameter":
             self.refuse(
-                "a parameter as the properties of a pattern is not supported",
-                hint="write the properties one by one: {name: $name}",
+                "a parameter as the properties of a pattern is not supported", hint="write the properties one by one: {name: $name}"
             )
         if self.word("where"):
             conditions.append(self.expression())
