@@ -12,27 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
+from condgraph.engine import algebra as alg
 from condgraph.engine import html
-from condgraph.engine.algebra import (
-    AnySatisfies,
-    Apply,
-    ById,
-    Count,
-    Entities,
-    Facts,
-    Group,
-    Having,
-    Limit,
-    Names,
-    Node,
-    Objects,
-    Order,
-    Scalar,
-    Scan,
-    Shown,
-    Solutions,
-    Table,
-)
 from condgraph.engine.algebra.grouped import Measure, ValuePath
 from condgraph.engine.bounds import cached, kept, pieces, places_in_order, timed, watched, within
 from condgraph.engine.describe import describe, tree
@@ -126,12 +107,12 @@ def labels_here(snapshot: Snapshot, column: str, names: Sequence[str]) -> dict[s
     }
 
 
-def labels_plan(column: str, names: Sequence[str]) -> Group:
+def labels_plan(column: str, names: Sequence[str]) -> alg.Group:
     """Return a plan for a table of rows with their texts, for a store to run."""
-    rows = ById(tuple(map(id_of, names)))
-    facts = Scan(rows, (column,), "subject", "subject", "attribute")
+    rows = alg.ById(tuple(map(id_of, names)))
+    facts = alg.Scan(rows, (column,), "subject", "subject", "attribute")
     shown_as = Measure("text", "values", ValuePath("text", (0,), 0))
-    return Group(rows, (facts,), (Objects(facts),), (), (Measure("row", "values", ValuePath("row")), shown_as), each=True)
+    return alg.Group(rows, (facts,), (alg.Objects(facts),), (), (Measure("row", "values", ValuePath("row")), shown_as), each=True)
 
 
 def labels_of_table(table: Sequence[tuple[Any, ...]], texts: Sequence[Sequence[str]], names: Sequence[str]) -> dict[str, str]:
@@ -302,13 +283,13 @@ def _typed_column(values: list[Any], kind: str) -> tuple[list[Any], str]:
 Row = tuple[Any, ...]
 
 
-def columns_of(plan: Node) -> tuple[str, ...]:
+def columns_of(plan: alg.Node) -> tuple[str, ...]:
     """Return the names of the columns that a plan shows; empty if it does not return a table."""
-    if isinstance(plan, Solutions):
+    if isinstance(plan, alg.Solutions):
         return plan.variables
-    while isinstance(plan, Having | Order | Limit):
+    while isinstance(plan, alg.Having | alg.Order | alg.Limit):
         plan = plan.table
-    if not isinstance(plan, Group):
+    if not isinstance(plan, alg.Group):
         return ()
     names = (*(key.name for key in plan.keys), *(measure.name for measure in plan.measures))
     return names[: len(names) - plan.hidden]
@@ -435,11 +416,11 @@ def _unused_name(name: str, taken: Sequence[str]) -> str:
 _EXISTENCE_TESTS: Final = frozenset(("is_empty", "exists", "not", "and", "or"))
 
 
-def totals(plan: Node) -> Iterator[Scalar]:
+def totals(plan: alg.Node) -> Iterator[alg.Scalar]:
     """Yield the counts and sums (`Facets.total`) at the end of a plan, also within functions of them."""
-    if isinstance(plan, Scalar) and plan.facets.total:
+    if isinstance(plan, alg.Scalar) and plan.facets.total:
         yield plan
-    elif isinstance(plan, Apply) and plan.function not in _EXISTENCE_TESTS:
+    elif isinstance(plan, alg.Apply) and plan.function not in _EXISTENCE_TESTS:
         for argument in plan.arguments:
             yield from totals(argument)
 
@@ -467,11 +448,11 @@ class Answer(Tabular):
     def __init__(
         self,
         run: Run,
-        plan: Node,
+        plan: alg.Node,
         *,
         program: Any = "",
         language: str = "kopl",
-        steps: Sequence[tuple[str, Node]] = (),
+        steps: Sequence[tuple[str, alg.Node]] = (),
         warnings: Sequence[str] = (),
         limit: int | None = None,
     ) -> None:
@@ -537,7 +518,7 @@ class Answer(Tabular):
     def _result(self) -> tuple[Any, Snapshot]:
         """Return the result of the plan, and the snapshot that its numbers refer to."""
         result = self.run.results[id(self.plan)]
-        return result.grid(self.plan.variables) if isinstance(self.plan, Solutions) else result, self.run.snapshot
+        return result.grid(self.plan.variables) if isinstance(self.plan, alg.Solutions) else result, self.run.snapshot
 
     def _compute(self) -> tuple[list[Any], list[str]]:
         result, snapshot = self._result()
@@ -576,7 +557,7 @@ class Answer(Tabular):
     @kept
     def cells(self) -> list[tuple[str, ...]]:
         """The texts of each row of a table, "" for an empty cell; empty for other answers."""
-        if not isinstance(self.plan, Table | Solutions):
+        if not isinstance(self.plan, alg.Table | alg.Solutions):
             return []
         texts, values = self._grid().cell_texts()[: self._limit], self.values
         row_texts = self._row_texts(names_in(values))
@@ -613,9 +594,9 @@ class Answer(Tabular):
         values, texts = self._outcome()
         if not any(BEFORE_ROW in text for text in watched(texts)):
             return texts
-        if isinstance(self.plan, Table | Solutions):
+        if isinstance(self.plan, alg.Table | alg.Solutions):
             return list(map(SEPARATOR.join, watched(self.cells)))
-        if isinstance(self.plan, Entities | Facts | Names):
+        if isinstance(self.plan, alg.Entities | alg.Facts | alg.Names):
             row_texts = self._row_texts(texts)
             return [row_texts.get(text, text) for text in watched(texts)] if row_texts else texts
         row_texts = self._row_texts(names_in(values))
@@ -638,13 +619,13 @@ class Answer(Tabular):
         result, snapshot = self._result()
         if type(result) is list:  # of a quick answer
             numbers = result
-        elif isinstance(self.plan, Entities):
+        elif isinstance(self.plan, alg.Entities):
             numbers = result.tolist()
-        elif isinstance(self.plan, Facts):
+        elif isinstance(self.plan, alg.Facts):
             numbers = result.ends().tolist()
-        elif isinstance(self.plan, Names):
+        elif isinstance(self.plan, alg.Names):
             numbers = self.run.entities(self.plan.entities).tolist()
-        elif isinstance(self.plan, Shown):
+        elif isinstance(self.plan, alg.Shown):
             numbers = self.run.entities(self.plan.rows).tolist()
         elif isinstance(result, Grid):
             return entities_of(self.values)
@@ -687,15 +668,15 @@ class Answer(Tabular):
             self._step(function, node) for function, node in watched(self._steps or [(type(self.plan).__name__, self.plan)], 16)
         ]
 
-    def _step(self, function: str, node: Node) -> Step:
+    def _step(self, function: str, node: alg.Node) -> Step:
         size, sample = self._size(node)
         return Step(function, describe(node), size, sample, self.run.notes.get(id(node), ""))
 
-    def _size(self, node: Node) -> tuple[int, tuple[str, ...]]:
+    def _size(self, node: alg.Node) -> tuple[int, tuple[str, ...]]:
         return self._size_in(self.run, node)
 
     @staticmethod
-    def _size_in(run: Run, node: Node, most: int = 3) -> tuple[int, tuple[str, ...]]:
+    def _size_in(run: Run, node: alg.Node, most: int = 3) -> tuple[int, tuple[str, ...]]:
         """Return the number of results of an operator in an execution, and at most `most` of them as texts."""
         snapshot = run.snapshot
         result: Any = run.outcome(node)
@@ -704,7 +685,7 @@ class Answer(Tabular):
         if isinstance(result, Bag):
             first = [part.take(np.arange(min(most, len(part.ids)))) for part in result.parts[:1]]
             return len(result), tuple(Bag(result.scope, first).texts())
-        if isinstance(node, Solutions):
+        if isinstance(node, alg.Solutions):
             return len(result), grid_size(result.take(np.arange(min(3, len(result)))).grid(node.variables))[1]
         if isinstance(result, Grid):
             return grid_size(result)
@@ -743,11 +724,11 @@ class Answer(Tabular):
 
     @timed
     def _evidence_of(self, run: Run, row: int) -> EvidenceList:
-        if not isinstance(self.plan, Table | Solutions):
+        if not isinstance(self.plan, alg.Table | alg.Solutions):
             raise PlanError("only the rows of a table have evidence of their own", hint="evidence is that of the whole answer")
         if not 0 <= row < len(self.values):
             raise IndexError(f"there is no row {row}: the table has {len(self.values)}, from 0")
-        if isinstance(self.plan, Solutions):
+        if isinstance(self.plan, alg.Solutions):
             demand = Demand(rows=run.rows(self.plan).in_fixed_order().take(np.array([row])))
             return EvidenceList(trace_back(run, self.plan, demand=demand), self.plan, self._count_results)
         return EvidenceList(trace_back(run, self.plan, row_asked(run, self.plan, row)), self.plan, self._count_results)
@@ -769,10 +750,10 @@ class Answer(Tabular):
             step_indexes.update(link_count + subclass_index[link] for link in subclasses)
         return [sorted(places) for places in indexes]
 
-    def _count_results(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+    def _count_results(self, nodes: Sequence[alg.Node], timeout: float | None = None) -> list[int]:
         return [len(self.run.outcome(node)) for node in nodes]  # type: ignore[arg-type]
 
-    def recounted(self, nodes: Sequence[Node], timeout: float | None = None) -> list[int]:
+    def recounted(self, nodes: Sequence[alg.Node], timeout: float | None = None) -> list[int]:
         """Count the statements or entities of each operator again, on the store that answered."""
         return count(self.run.snapshot, nodes, timeout)
 
@@ -892,7 +873,7 @@ class Answer(Tabular):
     #: Seconds for explaining an empty answer in its warnings; None for those that its timeout leaves.
     _explaining: float | None = None
 
-    def _searched(self, plan: Node, seconds: float | None, *, changes: bool, empty: bool) -> WhyNot | None:
+    def _searched(self, plan: alg.Node, seconds: float | None, *, changes: bool, empty: bool) -> WhyNot | None:
         from condgraph.engine.why_not import why_empty
 
         return why_empty(plan, self._steps, self._lookup(), seconds, changes=changes, empty=empty)
@@ -900,18 +881,18 @@ class Answer(Tabular):
     def _is_known_empty(self) -> bool:
         """Return whether the answer itself tells that its input is empty."""
         plan, values = self.plan, self.values
-        if isinstance(plan, Entities | Objects | Names):
+        if isinstance(plan, alg.Entities | alg.Objects | alg.Names):
             return not values and not self._omitted
-        return (isinstance(plan, Count) and values == [0]) or (isinstance(plan, AnySatisfies) and values == [False])
+        return (isinstance(plan, alg.Count) and values == [0]) or (isinstance(plan, alg.AnySatisfies) and values == [False])
 
     def _lookup(self) -> Lookup:
         from condgraph.engine.why_lookup import local_lookup
 
         return local_lookup(self.run, lambda run, node, most: Answer(run, node, limit=most).plain_texts)
 
-    def _is_of_nothing(self, node: Scalar, values: list[Any]) -> bool:
+    def _is_of_nothing(self, node: alg.Scalar, values: list[Any]) -> bool:
         """Return whether a count or a sum is one of nothing."""
-        if node is self.plan and isinstance(node, Count):
+        if node is self.plan and isinstance(node, alg.Count):
             return values == [0]
         input_result: Any = self.run.outcome(node.inputs()[0])
         return len(input_result) == 0
@@ -926,7 +907,7 @@ class Answer(Tabular):
         notes = {}
         for node in watched(self.run.order, 16):
             size, sample = self._size(node)
-            kinds = ((Entities, "entities"), (Facts, "facts"), (Table, "rows"), (Solutions, "rows"))
+            kinds = ((alg.Entities, "entities"), (alg.Facts, "facts"), (alg.Table, "rows"), (alg.Solutions, "rows"))
             unit = next((word for sort, word in kinds if isinstance(node, sort)), "values")
             notes[id(node)] = f"{size} {unit}" + (f": {', '.join(sample)}" if sample else "")
         lines = [self.program, "", tree(self.plan, notes)] if self.program else [tree(self.plan, notes)]
@@ -942,17 +923,17 @@ class Answer(Tabular):
         an integer if it is whole and not exact as a float) and `unit`, `count`, `truth`, or `precision`, `start` and
         `end` (the first moment and the first one after it, as ISO text; None for an open side).
         """
-        if isinstance(self.plan, Table | Solutions):
+        if isinstance(self.plan, alg.Table | alg.Solutions):
             return records(self.columns, self.values, self.cells)
         entities: list[Entity | None]
         values, texts = self._outcome()[0], self._shown
-        entities = list(self.entities) if isinstance(self.plan, (Entities, Facts, Names)) else []
+        entities = list(self.entities) if isinstance(self.plan, (alg.Entities, alg.Facts, alg.Names)) else []
         entities.extend([None] * (len(values) - len(entities)))
         return [_record(*record) for record in watched(zip(values, texts, entities, strict=False))]
 
     def _typed(self) -> Typed:
         """Return the columns that are not empty."""
-        if isinstance(self.plan, Table | Solutions):
+        if isinstance(self.plan, alg.Table | alg.Solutions):
             grid = self._grid()
             columns = [column.take(np.arange(len(grid))[: self._limit]) for column in grid.columns[: grid.shown]]
             return typed_rows(self.columns, columns, self._row_texts)

@@ -100,8 +100,8 @@ def named_here(name: str, known: Iterable[Source]) -> list[str]:
         return [source.name for source in in_folder]
     names = [source.name for source in sources]
     similar = [source.name for source in in_folder][:3] or nearest(name, names)
-    known = f"the sources are {', '.join(names[:20])}" if names else "the graph has no sources"
-    hint = "name one of them" if in_folder else known
+    listed = f"the sources are {', '.join(names[:20])}" if names else "the graph has no sources"
+    hint = "name one of them" if in_folder else listed
     raise SourceError(f"no source is called {name!r}", candidates=similar, hint=hint)
 
 

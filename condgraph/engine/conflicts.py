@@ -146,10 +146,7 @@ def compared(a: Entity | Value, b: Entity | Value) -> Comparison:
     """
     if a is UNKNOWN or b is UNKNOWN:
         return "same"
-    if isinstance(a, Entity):
-        a = a.name
-    if isinstance(b, Entity):
-        b = b.name
+    a, b = (value.name if isinstance(value, Entity) else value for value in (a, b))
     if isinstance(a, Quantity) and isinstance(b, Quantity):
         return _quantities(a, b)
     if isinstance(a, Time) and isinstance(b, Time):

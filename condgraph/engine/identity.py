@@ -203,11 +203,7 @@ def _cell(snapshot: Snapshot, family: str, at: int, found: Hashes) -> Hashes:
     get = snapshot.arrays.get
     kind, ref, unit = (int(get(f"{family}.{part}")[at]) for part in ("kind", "ref", "unit"))
     none = np.zeros(1, np.uint64)
-    if kind == Kind.ENTITY:
-        content = _hash(snapshot.ident(ref))
-    else:
-        content = _hash(snapshot.texts[ref]) if ref >= 0 else none
-    numbers = (kind, *(int(get(f"{family}.{part}")[at]) for part in ("a", "b", "precision")))
-    for number in numbers:
-        found = mix(found, np.array([number], np.int64).view(np.uint64))
+    content = _hash(snapshot.ident(ref)) if kind == Kind.ENTITY else _hash(snapshot.texts[ref]) if ref >= 0 else none
+    for part in ("kind", "a", "b", "precision"):
+        found = mix(found, np.array([get(f"{family}.{part}")[at]], np.int64).view(np.uint64))
     return mix(mix(found, content), _hash(snapshot.texts[unit]) if unit >= 0 else none)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -108,30 +110,18 @@ class _Pairs:
         return pairs, self._first.take(places), self._stop.take(places)
 
 
-class Indexes:
-    """A cache of the indexes of whole predicates, by predicates, family and direction."""
-
-    def __init__(self) -> None:
-        self._cache: dict[Any, Index] = {}
-
-    def get(self, key: Any) -> Index | None:
-        return self._cache.get(key)
-
-    def keep(self, key: Any, index: Index) -> None:
-        """Add an index; the oldest are dropped to make room."""
-        while self._cache and sum(cached.nbytes for cached in list(self._cache.values())) + index.nbytes > _MAX_INDEX_BYTES:
-            self._cache.pop(next(iter(self._cache)), None)
-        self._cache[key] = index
-
-
-def indexes(snapshot: Snapshot) -> Indexes:
-    """Return the indexes of a snapshot."""
-    cache = snapshot.schema.kept
-    result = cache.get("row indexes")
-    if result is None:
-        result = cache.setdefault("row indexes", Indexes())
-    assert isinstance(result, Indexes)
-    return result
+def index_of(snapshot: Snapshot, key: tuple[Any, ...], make: Callable[[], Index]) -> Index:
+    """Return the index of a whole predicate, cached with the snapshot by predicates, family and direction; the oldest
+    are dropped to make room.
+    """
+    cache: dict[Any, Index] = snapshot.schema.kept.setdefault("row indexes", {})
+    index = cache.get(key)
+    if index is None:
+        index = make()
+        while cache and sum(cached.nbytes for cached in list(cache.values())) + index.nbytes > _MAX_INDEX_BYTES:
+            cache.pop(next(iter(cache)), None)
+        cache[key] = index
+    return index
 
 
 # -- edges -------------------------------------------------------------------------------------------
@@ -164,11 +154,9 @@ class Edge:
             and not (self.subject is not None and self.subject == self.object)
         )
         self.family = "relation"
-        if isinstance(part, StatementPattern):
+        if isinstance(part, StatementPattern) and self.sets[1] is None and not part.undirected:
             self.family = part.family
-            if self.sets[1] is not None or part.undirected:
-                self.family = "relation"
-            elif part.family == "any" and isinstance(part.predicate, tuple):
+            if part.family == "any" and isinstance(part.predicate, tuple):
                 # Most predicates have objects of one family.
                 snapshot = run.snapshot
                 relations, attributes = (bool(snapshot.runs(part.predicate, relation, not relation)) for relation in (True, False))
@@ -274,14 +262,8 @@ class Edge:
         """Return the entries indexed by subject, or with `backward` by object, if that is an entity."""
         index = self._indexes.get(backward)
         if index is None:
-            snapshot = self.run.snapshot
-            key = (self.predicates, self.family, backward)
-            index = indexes(snapshot).get(key) if self.whole else None
-            if index is None:
-                index = self._indexed(backward)
-                if self.whole:
-                    indexes(snapshot).keep(key, index)
-            self._indexes[backward] = index
+            make, key = partial(self._indexed, backward), (self.predicates, self.family, backward)
+            index = self._indexes[backward] = index_of(self.run.snapshot, key, make) if self.whole else make()
         return index
 
     def _indexed(self, backward: bool) -> Index:
@@ -291,12 +273,8 @@ class Edge:
         if self.whole and one_run and runs[0][1] <= snapshot.relations and not backward:
             # Relations of one predicate are numbered by subject and object.
             low, high = runs[0]
-            return Index(
-                snapshot.relation_subject[low:high],
-                snapshot.relation_object[low:high],
-                np.arange(low, high, dtype=np.int32),
-                snapshot.entities,
-            )
+            near, far = snapshot.relation_subject[low:high], snapshot.relation_object[low:high]
+            return Index(near, far, np.arange(low, high, dtype=np.int32), snapshot.entities)
         entries = self.entries()
         far = entries.object.entities()
         near = entries.subject

@@ -289,10 +289,7 @@ def given(run: Run, node: alg.Constants) -> Bag:
 def scan(run: Run, node: alg.Scan) -> FactSet:
     """Return the statements of a `Scan`, unevaluated."""
     anchor, family, input_node = node.anchor, node.family, node.of
-    if family == "relation":
-        attributes = False
-    else:
-        attributes = anchor == "subject" and (family == "any" or node.reach == "subject")
+    attributes = family != "relation" and anchor == "subject" and (family == "any" or node.reach == "subject")
     runs = run.snapshot.runs(node.predicates, family != "attribute", attributes)
     entities = None if input_node is None else run.entities(input_node)
     if (
@@ -520,12 +517,12 @@ def _tested_singly(run: Run, statements: Numbers, key: int, condition: alg.Condi
 def qualifiers_one_by_one(run: Run, statements: Numbers, key: int | None) -> list[tuple[int, int]]:
     """Return the qualifiers of a key (None: all) of a few statements, as pairs of statement and qualifier number."""
     offsets, keys = run.snapshot.arrays.view("q.offsets"), run.snapshot.arrays.view("q.key")
-    pairs = []
-    for statement in statements.tolist() if len(offsets) else ():
-        for number in range(offsets[statement], offsets[statement + 1]):
-            if key is None or keys[number] == key:
-                pairs.append((statement, number))
-    return pairs
+    return [
+        (statement, number)
+        for statement in (statements.tolist() if len(offsets) else ())
+        for number in range(offsets[statement], offsets[statement + 1])
+        if key is None or keys[number] == key
+    ]
 
 
 def _by_qualifier(run: Run, facts: FactSet, key: int, condition: alg.Condition) -> Numbers | None:

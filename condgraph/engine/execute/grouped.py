@@ -335,10 +335,8 @@ def having(run: Run, node: Having) -> Grid:
             values_by_row = [
                 () if cell is None else cell.value if isinstance(cell.value, tuple) else (cell.value,) for cell in cells
             ]
-            sizes = np.fromiter(map(len, values_by_row), np.int64, len(values_by_row))
-            return decoded(
-                np.arange(len(values_by_row)).repeat(sizes), [text_cell(value) for values in values_by_row for value in values]
-            )
+            rows = [row for row, values in enumerate(values_by_row) for _ in values]
+            return decoded(rows, [text_cell(value) for values in values_by_row for value in values])
         known = np.flatnonzero(column.there)
         return PlacedValues(known, column.at.take(known), column.series)
 

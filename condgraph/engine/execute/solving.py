@@ -167,10 +167,7 @@ class Solver:
             (name,) = sets
             return rowset.RowSet(scope, len(self.within[name]), {name: rowset.Terms(rowset.ENTITY, self.within[name])})
         remaining = list(edges)
-        if seed is not None:
-            rows = self._restrict(seed, list(seed.columns))
-        else:
-            rows = self._start(remaining)
+        rows = self._start(remaining) if seed is None else self._restrict(seed, list(seed.columns))
         seen: set[str] = set()
         while remaining and rows.size:
             seen.update(rows.columns)
