@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from condgraph.claims.claim import Claim, ClaimTriple, Reason, Status, Verdict
 from condgraph.engine.algebra import Reached, Scan
 from condgraph.engine.bounds import check
-from condgraph.engine.errors import MAX_NAME, OptionError, UnknownNameError, nearest
+from condgraph.engine.errors import OptionError, UnknownNameError, nearest
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, Entity, EntityKind
 from condgraph.engine.records import Evidence
 from condgraph.engine.units import conversions
@@ -158,8 +158,6 @@ class Facts:
         return tuple(nearest(text, self._kinds))
 
     def _match(self, text: str) -> NameMatch:
-        if len(text) > MAX_NAME:
-            return NameMatch(())
         try:
             return NameMatch(self._find(text))
         except UnknownNameError as error:

@@ -198,6 +198,12 @@ def test_forms(graph: Graph) -> None:
         graph.verify(forms[0], timeout=1e-9)
 
 
+def test_long_names() -> None:
+    graph = condgraph.open()
+    graph.add([Statement("x" * 5_000, "near", Ref("y"))])
+    assert graph.verify([("x" * 5_000, "near", "y")]).status == "supported"
+
+
 def test_hostile_text(graph: Graph) -> None:
     for text in ("(" * 1_000_000, '"' * 1_000_000, "NOT " * 250_000, "(a)-[" * 200_000, "\\" * 1_000_000):
         with pytest.raises(CondgraphError):

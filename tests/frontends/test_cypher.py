@@ -138,6 +138,7 @@ ROWS: list[tuple[str, list[list[Any]]]] = [
         [[None, None, True, False, None]],
     ),
     ("RETURN round(-2.5) AS a, round(-1.25, 1) AS b, toInteger(' 1') AS c, toFloat(' 1 ') AS d", [[-2.0, -1.3, None, 1.0]]),
+    ("RETURN toFloat('-Infinity') AS a, isNaN(toFloat(' NaN')) AS b, toFloat('nan') AS c", [[-math.inf, True, None]]),
     ("RETURN 7 / 2 AS a, 7.0 / 2 AS b, -7 % 3 AS c, 2 ^ 3 AS d", [[3, 3.5, -1, 8.0]]),
     (
         "RETURN CASE 3 WHEN 1, 2 THEN 'low' WHEN 3 THEN 'three' ELSE 'high' END AS a, reduce(s = 0, x IN [1, 2] | s + x) AS b",

@@ -452,6 +452,9 @@ def _to_integer(value: Any) -> int | None:
 
 def _to_float(value: Any) -> float | None:
     if type(value) is str:
+        bare = value.strip()
+        if bare.lstrip("+-") in ("NaN", "Infinity") and len(bare) <= len("+Infinity"):
+            return float(bare)
         value = _number_in(value)
         if value is None:
             return None
