@@ -236,7 +236,9 @@ def described(text: str, name: str) -> bool:
     from an entity of the question.
     """
     mark = re.escape(quoted(name))
-    return re.search(rf"{mark}(?: [\d,]+)?: [^\n]+ → \S|{mark} ?[→←=]+ ?\([^)\n]+\)", text) is not None
+    other = r'"(?:[^"\\]|\\.)*"'
+    shown = rf"^- (?:{other}, )*{mark}(?:, {other})*(?: [\d,]+)?: [^\n]+ → \S|{mark} ?[→←=]+ ?\([^)\n]+\)"
+    return re.search(shown, text, re.MULTILINE) is not None
 
 
 def main() -> int:

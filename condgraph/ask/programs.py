@@ -456,7 +456,7 @@ def _cypher_hint(error: errors.UnknownNameError, known: KnownNames) -> str:
     if place is None:
         return ""
     schema = known.predicate(place)
-    return f"It is written so: {CYPHER.short(schema).removeprefix('- ')}"
+    return f"It is written so: {CYPHER.short([schema]).removeprefix('- ')}"
 
 
 def entities(name: str, known: KnownNames, candidates: Sequence[str] = ()) -> list[str]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import math
 import os
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -163,6 +164,7 @@ class KnownNames:
         #: The attributes with the names of entities, cached.
         self.keys: dict[tuple[str, ...], str] = {}
         self._by_source: dict[str, list[int]] = {}
+        self._schemas: dict[int, PredicateSchema] = {}
         #: The words of the last question, and the scores of the predicates for them.
         self._last_scores: tuple[str, NDArray[np.float64]] | None = None
         #: The positions of the predicates with values of each type.
@@ -274,8 +276,13 @@ class KnownNames:
         return self._by_source.get(source, [])
 
     def predicate(self, place: int) -> PredicateSchema:
-        """Return the schema of a predicate."""
-        return predicate_schema(self.survey, place)
+        """Return the schema of a predicate, cached for the first few thousand."""
+        result = self._schemas.get(place)
+        if result is None:
+            result = predicate_schema(self.survey, place)
+            if len(self._schemas) < 4_096:
+                self._schemas[place] = result
+        return result
 
     def concept(self, place: int) -> ConceptSchema:
         """Return the schema of a concept, given its position in `concepts`."""
@@ -593,8 +600,10 @@ _MAX_ENTITIES: Final = 3
 _MAX_AROUND: Final = 2_000
 #: The most sources that are offered where none is given.
 MAX_SOURCES: Final = 3
-#: The share of the budget of each section; names get the rest.
-_SHARES: Final = {"things": 0.25, "paths": 0.1, "rich": 0.15, "told": 0.92, "concepts": 0.12, "keys": 0.1}
+#: The share of the budget of each section; predicates get the rest.
+_SHARES: Final = {"things": 0.25, "paths": 0.1, "rich": 0.15, "concepts": 0.12, "keys": 0.1}
+#: The share of the lines of single predicates where others share lines: the largest with which all fit, or the last.
+_BEST: Final = (0.9, 0.6, 0.3)
 #: The most predicates shown of one entity, and the most pairs of entities whose connections are looked up.
 _MAX_OF_ENTITY: Final = 12
 _MAX_PAIRS: Final = 3
@@ -684,7 +693,7 @@ def excerpt(
     _raise_scores(keys, known.qualifiers.names, demonstrated)
     writer.names(_fitting(concepts, known.concepts.sizes) if source is None else [], _fitting(keys, known.qualifiers.sizes))
     writer.predicates(order)
-    text, names = writer.done(order)
+    text, names = writer.done()
     return Excerpt(text, counted(text), tuple(names), tuple(writer.named), tuple(writer.keyed), result, offered, form)
 
 
@@ -857,8 +866,8 @@ class _Writer:
         self._lines: list[str] = []
         #: Lines that go after all others.
         self._last_lines: list[str] = []
-        #: The line for each predicate that is described.
-        self._described: dict[str, str] = {}
+        #: The positions of the predicates that each line describes.
+        self._described: dict[str, list[int]] = {}
         self.named: list[str] = []
         self.keyed: list[str] = []
 
@@ -924,25 +933,26 @@ class _Writer:
                 self._tokens_left -= self._count(line + "\n")
 
     def predicates(self, order: Sequence[int]) -> None:
-        """Add as many predicates as fit, best first, with direction and the types of their ends; the best in full, and
-        more of them in full if all fit.
+        """Add as many predicates as fit, best first, with direction and the types of their ends. If each fits on a line
+        of its own, more of them are described in full; otherwise those after the best share a line with all of the same
+        ends, which takes fewer tokens.
         """
         title = self._words.predicates
-        share = _SHARES["told"] * self._tokens_left - self._count(title + "\n")
+        share = self._tokens_left - self._count(title + "\n")
         small = self._tokens < _SMALL
         rich, longest = 0.0 if small else _SHARES["rich"] * share, _CUT if small else MAX_NAME
+        order = order[:_MAX_DESCRIBED]
         lines: dict[int, str] = {}
-        used = 0.0
-        for place in order[:_MAX_DESCRIBED]:
+        sums = [0.0]
+        for place in order:
             check()
             value = self._known.predicate(place)
-            line = self._line(value, 0) if used < rich else self._words.short(value, longest=longest)
-            cost = self._count(line + "\n")
-            if used + cost > share:
+            line = self._line(value, 0) if sums[-1] < rich else self._words.short([value], longest=longest)
+            used = sums[-1] + self._count(line + "\n")
+            if used > share:
                 break
             lines[place] = line
-            used += cost
-        # If all fit, the remaining tokens describe the best in full.
+            sums.append(used)
         if len(lines) == len(order):
             for place in lines:
                 check()
@@ -952,9 +962,37 @@ class _Writer:
                     break
                 lines[place] = line
                 used += cost
-        if lines:
-            self._add_lines([title, *lines.values()], self._tokens_left)
-            self._described |= {self._known.predicates.names[place]: line for place, line in lines.items()}
+            self._described = {line: [place] for place, line in lines.items()}
+        else:
+
+            @cache
+            def cost_of(place: int) -> tuple[str, int, int]:
+                """Return the ends of a predicate, and the tokens of its name and of a line of its own."""
+                check()
+                predicate = self._known.predicate(place)
+                name, line = f", {self._words.name(predicate.name)}", self._words.short([predicate], longest=longest)
+                return self._words.ends(predicate, longest=longest), self._count(name), self._count(line + "\n")
+
+            for part in _BEST:
+                best = bisect_right(sums, part * share) - 1
+                groups = self._grouped(order[best:], share - sums[best], cost_of)
+                if best + sum(map(len, groups)) == len(order):
+                    break
+            self._described = {line: [place] for place, line in islice(lines.items(), best)}
+            self._described |= {self._words.short(list(map(self._known.predicate, g)), longest=longest): g for g in groups}
+        if self._described:
+            self._lines += [title, *self._described]
+
+    def _grouped(self, order: Sequence[int], tokens: float, cost_of: Callable[[int], tuple[str, int, int]]) -> list[list[int]]:
+        """Return the positions of as many predicates as fit into so many tokens, those of the same ends together."""
+        groups: dict[str, list[int]] = {}
+        for place in order:
+            ends, name, line = cost_of(place)
+            tokens -= name if ends in groups else line
+            if tokens < 0:
+                break
+            groups.setdefault(ends, []).append(place)
+        return list(groups.values())
 
     def _line(self, value: PredicateSchema, length: int) -> str:
         trusted = self._samples and not self._untrusted & {source.name for source in value.sources}
@@ -973,21 +1011,15 @@ class _Writer:
             texts[name] = text
         return title + ", ".join(texts.values()), list(texts)
 
-    def done(self, order: Sequence[int]) -> tuple[str, list[str]]:
-        """Return the text and the predicates in it; more names fill the remaining tokens."""
-        names = self._known.predicates.names
-        further = [names[place] for place in order if names[place] not in self._described]
-        line, listed = self._names(self._words.more, further[:400], self._tokens_left)
-        lines = [*self._lines, *self._last_lines, *([line] if listed else [])]
+    def done(self) -> tuple[str, list[str]]:
+        """Return the text and the predicates in it."""
+        lines = [*self._lines, *self._last_lines]
         text = "\n".join(lines)
         # A tokenizer's tokens may span the ends of lines, so the sum over lines may differ.
         while lines and self._count(text) > self._tokens:
             lines = lines[:-1]
-            listed = []
             text = "\n".join(lines)
-        remaining = set(lines)
-        described = [name for name, line in self._described.items() if line in remaining]
-        return text, [*described, *listed]
+        return text, [self._known.predicates.names[place] for line in lines for place in self._described.get(line, ())]
 
 
 # -- calls that a question may need ------------------------------------------------------------------

@@ -236,14 +236,18 @@ def kinds_words(kinds: Iterable[KindCount], most: int) -> str:
     return listed_words([f"{kind_words(item)} {item.statements:,}" for item in all_kinds[:most]], len(all_kinds) - most)
 
 
+def type_words(value: ValueCount) -> str:
+    """Return a type as text, with its unit."""
+    return value.type + ("" if value.unit == NO_UNIT else f" in {quoted(value.unit)}")
+
+
 def value_words(value: ValueCount, *, counted: bool = True) -> str:
     """Return a type as text, with its unit, the number of its values (if `counted`), and the first and last of them."""
-    unit = "" if value.unit == NO_UNIT else f" in {quoted(value.unit)}"
     span = "" if not value.first else f" {value.first}" if value.first == value.last else f" {value.first} to {value.last}"
     # The numbers contain the unit too: show it once.
-    if unit and span:
+    if value.unit != NO_UNIT and span:
         span = span.replace(f" {value.unit}", "")
-    return f"{value.type}{unit}{f' {value.count:,}' if counted else ''}{f' ({safe(span.strip())})' if span else ''}"
+    return f"{type_words(value)}{f' {value.count:,}' if counted else ''}{f' ({safe(span.strip())})' if span else ''}"
 
 
 def safe(text: str) -> str:
@@ -451,14 +455,8 @@ def end_words(predicate: PredicateSchema, end: Literal["subject", "object"], *, 
     kinds = predicate.subjects if end == "subject" else predicate.objects
     words = ["entity" if kind.sort == "entities" else kind_words(kind, longest) for kind in kinds[:1]]
     if end == "object":
-        words += [value.type + ("" if value.unit == NO_UNIT else f" in {quoted(value.unit)}") for value in predicate.values[:1]]
+        words += map(type_words, predicate.values[:1])
     return ", ".join(words) or "nothing"
-
-
-def ends_line(predicate: PredicateSchema, *, longest: int = MAX_NAME) -> str:
-    """Return a predicate as one line: its name and its two ends."""
-    ends = [end_words(predicate, end, longest=longest) for end in ("subject", "object")]
-    return f"- {quoted(predicate.name)}: {' → '.join(ends)}"
 
 
 def predicate_line(predicate: PredicateSchema, length: int, *, examples: bool = True) -> str:
@@ -807,7 +805,7 @@ class Wording:
 
     things = "Named in the question (→ leads to, ← is led to from, = has the value; type of the other end):"
     predicates = "Predicates: subjects → objects:"
-    concepts, keys, more = "Concepts: ", "Qualifiers: ", "More predicates: "
+    concepts, keys = "Concepts: ", "Qualifiers: "
     _SIGNS: Final[Mapping[str, str]] = {"forward": "→", "backward": "←", "value": "="}
 
     def name(self, name: str) -> str:
@@ -836,9 +834,13 @@ class Wording:
     #: The text between two arrows.
     between = "something"
 
-    def short(self, predicate: PredicateSchema, *, longest: int = MAX_NAME) -> str:
-        """Return a predicate with its ends as one line. Names of kinds have at most `longest` characters."""
-        return ends_line(predicate, longest=longest)
+    def ends(self, predicate: PredicateSchema, *, longest: int = MAX_NAME) -> str:
+        """Return both ends of a predicate. Names of kinds have at most `longest` characters."""
+        return " → ".join(end_words(predicate, end, longest=longest) for end in ("subject", "object"))
+
+    def short(self, predicates: Sequence[PredicateSchema], *, longest: int = MAX_NAME) -> str:
+        """Return predicates of the same ends as one line."""
+        return f"- {', '.join(quoted(predicate.name) for predicate in predicates)}: {self.ends(predicates[0], longest=longest)}"
 
     def line(self, predicate: PredicateSchema, length: int, *, examples: bool) -> str:
         """Return a predicate as one line: long (0), or shorter (1, 2). `examples=False` leaves out data of the graph."""
@@ -852,7 +854,7 @@ class CypherWording(Wording):
 
     things = "Nodes named in the question, with their relationships and properties:"
     predicates = "Relationships, and properties of nodes:"
-    concepts, keys, more = "Labels: ", "Properties of relationships: ", "More types of relationships and properties: "
+    concepts, keys = "Labels: ", "Properties of relationships: "
     between = "()"
 
     def name(self, name: str) -> str:
@@ -881,22 +883,28 @@ class CypherWording(Wording):
         """Return a relationship, from left to right or from right to left."""
         return f"-[:{cypher_name(name)}]->" if forward else f"<-[:{cypher_name(name)}]-"
 
-    def short(self, predicate: PredicateSchema, *, longest: int = MAX_NAME) -> str:
-        """Return a relationship or property with the most frequent labels of its ends."""
-        return self._pattern(predicate, kinds=1, longest=longest)
+    def ends(self, predicate: PredicateSchema, *, longest: int = MAX_NAME) -> str:
+        """Return what `short` says of a relationship or property besides its name."""
+        return self._pattern(predicate, (), kinds=1, longest=longest)
+
+    def short(self, predicates: Sequence[PredicateSchema], *, longest: int = MAX_NAME) -> str:
+        """Return relationships or properties with the most frequent labels of their ends."""
+        return self._pattern(predicates[0], [predicate.name for predicate in predicates], kinds=1, longest=longest)
 
     def line(self, predicate: PredicateSchema, length: int, *, examples: bool) -> str:
         """Return a relationship or property with more labels, the types of the relationship's properties, and the
         count.
         """
-        text = f"{self._pattern(predicate, kinds=3 - length, typed=True)} ({predicate.statements:,})"
+        text = f"{self._pattern(predicate, [predicate.name], kinds=3 - length, typed=True)} ({predicate.statements:,})"
         if length < 2 and examples and predicate.examples:
             text += f", e.g. {examples_words(predicate, 2 - length)}"
         return text
 
-    def _pattern(self, predicate: PredicateSchema, *, kinds: int, longest: int = MAX_NAME, typed: bool = False) -> str:
-        """Return the relationship, the property, or both; if `typed`, with the types of the relationship's own
-        properties.
+    def _pattern(
+        self, predicate: PredicateSchema, names: Sequence[str], *, kinds: int, longest: int = MAX_NAME, typed: bool = False
+    ) -> str:
+        """Return the relationship, the property, or both, with the names of all predicates of these ends; if `typed`,
+        with the types of the relationship's own properties.
         """
         subjects, objects = (_node(predicate, end, kinds, longest) for end in ("subjects", "objects"))
         parts = []
@@ -906,9 +914,10 @@ class CypherWording(Wording):
                 for key in predicate.qualifiers[: 4 if typed else 3]
             ]
             properties = f" {{{', '.join(keys)}}}" if keys else ""
-            parts.append(f"{subjects}-[:{cypher_name(predicate.name)}{properties}]->{objects}")
+            parts.append(f"{subjects}-[:{'|'.join(map(cypher_name, names))}{properties}]->{objects}")
         if predicate.values:
-            parts.append(f"{subjects[:-1]} {{{cypher_name(predicate.name)}: {_values(predicate)}}})".replace("( {", "({"))
+            values = _values(predicate, ranges=len(names) == 1)
+            parts.append(f"{subjects[:-1]} {{{', '.join(map(cypher_name, names))}: {values}}})".replace("( {", "({"))
         return f"- {'; '.join(parts)}"
 
 
@@ -927,9 +936,9 @@ def _node(value: PredicateSchema | None, end: str, most: int = 3, longest: int =
     return f"(:{'|'.join(labels)})" if labels else "()"
 
 
-def _values(predicate: PredicateSchema) -> str:
-    """Return the types of the values of a property, with their units and ranges."""
-    return " or ".join(value_words(value, counted=False) for value in predicate.values[:2])
+def _values(predicate: PredicateSchema, *, ranges: bool = True) -> str:
+    """Return the types of the values of a property, with their units and, for a single property, their ranges."""
+    return " or ".join(value_words(value, counted=False) if ranges else type_words(value) for value in predicate.values[:2])
 
 
 #: The wordings for programs in Cypher, and in all other languages.

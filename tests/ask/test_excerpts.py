@@ -59,6 +59,19 @@ def test_predicates_have_direction_and_type_within_the_tokens(graph: Graph, toke
         assert all(f'"attribute {at}"' in found.text for at in range(100))
 
 
+def test_predicates_of_the_same_ends_share_a_line_where_not_all_fit(graph: Graph) -> None:
+    found = graph.excerpt("How many people born in Los Angeles studied at Harvard?", 2_000)
+    lines = [line for line in found.text.splitlines() if line.startswith("- ") and line.endswith(": entity → quantity")]
+    names = [SAID.findall(line) for line in lines]
+    assert len(names[-1]) > 100
+    listed = [name for line in names for name in line]
+    assert len(listed) == len(set(listed))
+    assert set(listed) < set(found.predicates)
+    cypher = graph.ask("How large is Place 7?", lambda _: "NONE", via="cypher", excerpt_tokens=2_000).excerpt
+    assert cypher is not None
+    assert re.search(r"\n- \(\{`attribute \d+`, `attribute \d+`, [^:]*: quantity\}\)", cypher.text)
+
+
 def test_a_question_finds_its_predicate_by_everyday_words(graph: Graph) -> None:
     assert graph.excerpt("When did Ann die?", 300).predicates[0] == "date of death"
     assert graph.excerpt("Which university did Ann graduate from?", 300).predicates[0] == "educated at"
