@@ -312,6 +312,10 @@ def test_names_that_are_not_there_are_errors_and_no_plan_stays(serve: Any) -> No
         kind.store.add(pyoxigraph.Quad(late, label, pyoxigraph.Literal("Unforgivn")))
         graph.refresh()
         assert graph.kopl("Find(Unforgivn) QueryName()").texts == ["Unforgivn"]
+    for text in ('Find("http://example.org/clint") Count()', 'Find("http://example.org/clint") QueryAttr(born)'):
+        with pytest.raises(UnknownNameError, match="it is the id of an entity; Find takes names"):
+            graph.kopl(text)
+    assert graph.kopl('Find("http://example.org/nobody") Count()').texts == ["1"]
 
 
 def test_equal_texts_are_looked_up_where_they_are_written_as_they_are_read(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:

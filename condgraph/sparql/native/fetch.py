@@ -772,7 +772,7 @@ class Fetcher:
         else:
             e = self.fresh("e")
             patterns = self.entities(node, e)  # type: ignore[arg-type]
-            by_label = isinstance(node, alg.ByName) and self.mapping.shape == "wikibase" and not self._iris_named(node.names)
+            by_label = isinstance(node, alg.ByName) and self.mapping.shape == "wikibase" and not self.iris_named(node.names)
             if not by_label:
                 # A node that is named by its IRI may have no label.
                 yield self._there(patterns, e)
@@ -809,6 +809,12 @@ class Fetcher:
         for patterns, fact in (self._members(unit, self.fresh("e"), concepts), self._subclasses(concepts)):
             for branch in self.layout.bare(fact, (), full=False):
                 yield self._branch(patterns, fact.terms, branch)
+
+    def nodes(self, node: alg.Entities) -> list[Part]:
+        """Return the parts with some nodes and their labels."""
+        self._variables = 0
+        e = self.fresh("e")
+        return list(self._of_node(self.entities(node, e), e))
 
     def _names_of(self, node: alg.Entities) -> Iterable[Part]:
         self._variables = 0
@@ -974,7 +980,7 @@ class Fetcher:
             # Virtuoso does not fully follow a path that ends in one of several alternatives.
             labelled = self._labelled(names, top) if isinstance(concepts, alg.ByName) else ()
             ends = [f"{label} {path}" for label in labelled] + [
-                self.layout.above(first, f"<{iri}>") for iri in self._iris_named(names)
+                self.layout.above(first, f"<{iri}>") for iri in self.iris_named(names)
             ]
         else:
             ends = [" ".join([*self.entities(concepts, top), path])]  # type: ignore[arg-type]
@@ -999,7 +1005,7 @@ class Fetcher:
             test = f"FILTER({test})"
             return [Given(f"VALUES {e} {{ {listed(iris)} }} {test}") if iris else self._nothing(e)]
         if isinstance(node, alg.ByName):
-            iris_named = tuple(dict.fromkeys(self._iris_named(node.names)))
+            iris_named = tuple(dict.fromkeys(self.iris_named(node.names)))
             return [_one_of([*self._labelled(node.names, e), *(self.entities(alg.ById(iris_named), e) if iris_named else ())])]
         if isinstance(node, alg.Members):
             return self._belonging(e, node.concepts, bound=bound)[0]
@@ -1053,7 +1059,7 @@ class Fetcher:
             test += f" && !({is_unknown(e)})"
         return [_query([e], [either(parts), f"FILTER({test})"])]
 
-    def _iris_named(self, names: Sequence[str]) -> list[str]:
+    def iris_named(self, names: Sequence[str]) -> list[str]:
         """Return the nodes that have one of these names by their IRIs."""
         iris = [name for name in names if is_iri(name)]
         if self.mapping.names == "local":

@@ -100,7 +100,7 @@ class EndpointSchema(StoredSchema):
             if self.assumed is not None:
                 self.assumed.add(name)
                 return True
-            self._names[name] = self._store.has(alg.ByName((name,)))
+            self._names[name] = self._store.is_name(name)
         return self._names[name]
 
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
@@ -388,6 +388,13 @@ class NativeRdfStore:
         fetcher = self._fetcher()
         text = f"ASK {{ {' '.join(fetcher.entities(node, '?e'))} }}"
         return bool(self.endpoint.query(text, graphs=self.mapping.graphs))
+
+    def is_name(self, name: str) -> bool:
+        """Tell whether some node has this name. One with this IRI may have a label, which is its name."""
+        node, fetcher = alg.ByName((name,)), self._fetcher()
+        if not fetcher.iris_named((name,)):
+            return self.has(node)
+        return len(self._gathered(fetcher, fetcher.nodes(node), bare=True)[0].named(name)) > 0
 
     def number_of(self, node: alg.Entities) -> int:
         """Return about how many entities a set has, or 0 if the endpoint takes too long."""
