@@ -262,6 +262,10 @@ def test_a_program_is_one_query_and_looking_is_few(serve: Any) -> None:
         # The query shows as well that a new name is there.
         assert graph.kopl("Find(Unforgiven) Relate(directed by, forward) QueryName()").texts == ["Clint Eastwood"]
         assert len(kind.texts) == 1
+        # Statements are displayed by the names of the entities that they reach.
+        assert graph.kopl("Find(Unforgiven) Relate(directed by, forward)").texts == ["Clint Eastwood"]
+        assert graph.kopl("FindAll() FilterNum(cost, 20, <)").texts == ["Unforgiven"]
+        assert len(kind.texts) == 3
         answer = graph.kopl("Find(Unforgiven) Relate(directed by, forward) QueryName()")
         kind.texts.clear()
         # What evidence shows besides is fetched when it is looked at, once.

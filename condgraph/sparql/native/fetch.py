@@ -669,7 +669,7 @@ class Fetcher:
         shows_values = isinstance(producer, alg.Objects | alg.Qualifiers)
         reads = _Reads(keys, shows_values or any(isinstance(node, alg.AnySatisfies) and _compares_text(node) for node in order))
         named_sets = [node.entities for node in order if isinstance(node, alg.Names)]
-        named_sets += [plan] if isinstance(plan, alg.Entities) else []
+        named_sets += [plan] if isinstance(plan, alg.Entities) else [alg.Reached(plan)] if isinstance(plan, alg.Facts) else []
         parts = [part for unit in needed for part in self._bare_unit(unit, reads)]
         parts += [part for node in named_sets if not isinstance(node, alg.ByName) for part in self._names_of(node)]
         return list(dict.fromkeys(parts))
