@@ -117,7 +117,7 @@ def examine() -> Report:
     try:
         requirements = metadata.requires("condgraph") or ()
     except metadata.PackageNotFoundError:
-        raise OptionError("condgraph is not installed here, so nothing says what it needs", hint="pip install -e .") from None
+        raise OptionError("condgraph is not installed here, so its requirements are not known", hint="pip install -e .") from None
     needed: dict[str, list[Package]] = {extra: [] for extra in PARTS}
     for match in filter(None, map(_REQUIREMENT.match, requirements)):
         if (extra := match["extra"] or "") in needed:

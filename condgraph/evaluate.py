@@ -96,9 +96,7 @@ def read_cases(path: str | os.PathLike[str], format: str | None = None) -> Cases
     """
     place = Path(path)
     if format is not None and format not in FORMATS:
-        raise OptionError(
-            f"there is no format {format!r} of questions", candidates=nearest(format, FORMATS), hint=", ".join(FORMATS)
-        )
+        raise OptionError(f"unknown question format {format!r}", candidates=nearest(format, FORMATS), hint=", ".join(FORMATS))
     items: list[Case] = []
     left_out: list[str] = []
     reader: Reader | None = None
@@ -119,7 +117,7 @@ def read_cases(path: str | os.PathLike[str], format: str | None = None) -> Cases
         else:
             items.append(record)
     if reader is None:
-        raise LoadError("there are no questions in it", file=place.name)
+        raise LoadError("it has no questions", file=place.name)
     return Cases(tuple(items), _dataset(format or "", place), tuple(left_out))
 
 
@@ -150,7 +148,7 @@ def _recognised(line: str, place: Path) -> str:
     if len(columns) == 2:
         return "metaqa"
     raise LoadError(
-        f"its first line is no question of a format that is known: {shortened(line, 100)!r}",
+        f"its first line is not a question in a known format: {shortened(line, 100)!r}",
         file=place.name,
         hint=", ".join(FORMATS),
     )

@@ -281,7 +281,7 @@ def planned(
         if item.format.name == "condgraph":
             raise OptionError(f"an export holds sources of its own, and {verb} none", hint="unload those sources, and load it")
         if not item.source.location and not named:
-            raise OptionError(f"data that is no file has no name, by which it {verb} a source", hint="name= names the source")
+            raise OptionError(f"data that is not a file has no name by which it {verb} a source", hint="name= names the source")
         if replace:
             try:
                 emptied += named_here(name, known)

@@ -46,7 +46,7 @@ class SeveralStorage(ServerStorage):
         """Return the store that queries all of them. Raises `OptionError` for any engine."""
         if engine is not None:
             hint = f"leave `engine` out, or ask graph.snapshot() with engine={engine!r}" if engine in ENGINES else None
-            raise OptionError("several stores answer each by itself", hint=hint or "leave `engine` out")
+            raise OptionError("each of several stores answers for itself", hint=hint or "leave `engine` out")
         return self.server
 
     def status(self, verify: bool) -> Status:

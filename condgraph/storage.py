@@ -762,7 +762,7 @@ def check_edits_stay(change: Change) -> None:
 
 def replaced_by_nothing(names: Sequence[str]) -> list[str]:
     """Return a warning for each source whose replacement is empty."""
-    return [f"there is nothing in what replaces source {name!r}: the graph has no such source now" for name in names]
+    return [f"the replacement of source {name!r} is empty: the graph no longer has this source" for name in names]
 
 
 def filled(builder: Builder, read: Read) -> None:

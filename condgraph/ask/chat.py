@@ -488,4 +488,4 @@ class Chat:
         known = inspect.signature(self.graph.ask).parameters.keys() - {"question", "llm", "before"}
         for name in options:
             if name not in known:
-                raise OptionError(f"{name!r} is no option of a question", candidates=nearest(name, known))
+                raise OptionError(f"{name!r} is not an option of a question", candidates=nearest(name, known))

@@ -115,7 +115,7 @@ class Demos:
             result = self._graph.query(program, language=language, **options)
             if answer is not None and _normalised(result.texts) != _normalised(answer):
                 raise PlanError(
-                    f"the program gives {shortened(', '.join(result.texts[:5]) or 'nothing', 200)}, not the answer that was said",
+                    f"the program gives {shortened(', '.join(result.texts[:5]) or 'nothing', 200)}, not the expected answer",
                     hint="it is not kept",
                 )
             return self.keep(question, program, result, source=source)
@@ -160,7 +160,9 @@ class Demos:
                 result = _demo(line)
                 # The last line may be incomplete.
                 if result is None and line.strip() and number < len(lines):
-                    raise OptionError(f"{os.fspath(path)}, line {number}, is no demonstration", hint="demos.load adds other files")
+                    raise OptionError(
+                        f"{os.fspath(path)}, line {number}, is not a demonstration", hint="demos.load adds other files"
+                    )
                 kept += [result] if result is not None else []
             items = list(dict.fromkeys([*kept, *before]))
             text = "".join(json.dumps(asdict(item), ensure_ascii=False) + "\n" for item in items)
@@ -197,14 +199,14 @@ class Demos:
         except OSError as error:
             raise OptionError(f"the demonstrations {os.fspath(path)} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise OptionError(f"the demonstrations {os.fspath(path)} are no text of UTF-8") from None
+            raise OptionError(f"the demonstrations {os.fspath(path)} are not UTF-8 text") from None
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
                     result = json.loads(line)
                     self.add(result["question"], result["program"], result.get("answer"), source=result.get("source"))
                 except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                    raise OptionError(f"{os.fspath(path)}, line {number}, is no demonstration: {error}") from None
+                    raise OptionError(f"{os.fspath(path)}, line {number}, is not a demonstration: {error}") from None
                 kept += 1
         return kept
 

@@ -222,7 +222,7 @@ def _echo_doubt(question: str, mentions: Sequence[Mention], plan: Node) -> str:
     named = [item for item in mentions if item.names and item.text in question]
     if len(named) != 1 or not all(isinstance(node, (Names, ByName, ById, Union)) for node in postorder(plan)):
         return ""
-    return f"the program gives {named[0].text!r} itself, and asks nothing of it"
+    return f"the program gives {named[0].text!r} itself, and asks nothing about it"
 
 
 def _name_doubt(question: str, before: str, mentions: Sequence[Mention], plan: Node, known: KnownNames) -> str:

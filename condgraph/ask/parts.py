@@ -48,7 +48,7 @@ def split(reply: str) -> tuple[list[str], str]:
     lines = [(int(match[1]), " ".join(match[2].split())) for match in _LINE.finditer(reply[:_MAX_READ])]
     texts = [text for _, text in lines]
     if len(texts) < 2:
-        return [], "" if texts else "there are none in the reply"
+        return [], "" if texts else "the reply has no parts"
     if [number for number, _ in lines] != list(range(1, len(lines) + 1)) or len(texts) > MAX_PARTS:
         return [], f"they are not numbered from 1, at most {MAX_PARTS}"
     for number, text in enumerate(texts, start=1):

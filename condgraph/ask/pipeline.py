@@ -126,7 +126,7 @@ def route(
     if known.linker.temporal:
         return "query", "facts of the graph have times"
     if known.qualifiers.names and (asks := beyond_kopl(question)) is not None:
-        return "cypher", f"statements of the graph have qualifiers, and KoPL has nothing for {asks!r}"
+        return "cypher", f"statements of the graph have qualifiers, and KoPL cannot express {asks!r}"
     if known.qualifiers.names:
         return "kopl", "statements of the graph have qualifiers"
     return "query", "nothing says otherwise"
@@ -174,11 +174,13 @@ def _listed(text: str, name: str) -> list[Any]:
     try:
         parsed = json.loads(json_text)
     except (ValueError, RecursionError):
-        raise errors.ModelError(f"the model gave no JSON list for the function {name!r}: {errors.shortened(text, 80)!r}") from None
+        raise errors.ModelError(
+            f"the model returned no JSON list for the function {name!r}: {errors.shortened(text, 80)!r}"
+        ) from None
     values = parsed if isinstance(parsed, list) else [parsed]
     valid = [value for value in values if isinstance(value, (str, int, float)) and not isinstance(value, bool)]
     if len(valid) != len(values) or len(valid) > _MAX_RETURNED:
-        raise errors.ModelError(f"the model gave more than texts and numbers for the function {name!r}")
+        raise errors.ModelError(f"the model returned more than texts and numbers for the function {name!r}")
     return valid
 
 

@@ -484,12 +484,12 @@ _FUNCTION_WORDS: Final = (
 
 
 def _empty_result(attempt: Attempt) -> list[str]:
-    """Describe a program that ran and gave nothing: its first warnings and, for KoPL, the functions that fit the types
+    """Describe a program that ran and returned nothing: its first warnings and, for KoPL, the functions that fit the types
     of the values.
     """
     answer = attempt.answer
     assert answer is not None
-    lines = ["The program ran and gave nothing."]
+    lines = ["The program ran and returned nothing."]
     warnings = [warning for warning in answer.warnings if not warning.startswith("the answer does not need")]
     lines += [warning[:1].upper() + warning[1:] for warning in warnings[:4]]
     if attempt.language == "kopl":

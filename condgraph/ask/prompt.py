@@ -484,7 +484,7 @@ def unsearched_warning(question: str) -> str | None:
         return None
     what = "words" if next_quote is None else "quoted texts" if next_word is None else "words, and the first quoted texts,"
     first = f"the first {MAX_WORDS} {what} of the question"
-    return f"names of the graph are looked for among {first}: what stands behind may be named too"
+    return f"names of the graph are looked for among {first}: later words may be names, too"
 
 
 def crowded_aliases(question: str, mentions: Sequence[Mention], known: KnownNames) -> dict[str, list[str]]:
@@ -1163,7 +1163,7 @@ def _read_folder(folder: Path) -> dict[str, tuple[str, str]]:
         if match is None:
             continue
         if match[1] not in FIELDS:
-            raise OptionError(f"there is no prompt {match[1]!r}", candidates=nearest(match[1], FIELDS))
+            raise OptionError(f"unknown prompt {match[1]!r}", candidates=nearest(match[1], FIELDS))
         version = int(match[2])
         if match[1] not in result or result[match[1]][0] < version:
             text = path.read_text("utf-8")

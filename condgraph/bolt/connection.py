@@ -481,7 +481,7 @@ class BoltConnection(WatchedConnection, asyncio.Protocol):
                 self._send(_SUCCESS, {})
         elif self._failed or self._resets:
             if tag not in _NAMES:
-                raise MalformedError(f"there is no message of the tag {tag:02X}")
+                raise MalformedError(f"unknown message tag {tag:02X}")
             self._send(_IGNORED)
         else:
             await self._ready(tag, fields, parameter_bytes)

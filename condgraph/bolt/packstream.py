@@ -183,7 +183,7 @@ class Unpacker:
             return marker == 0xC3
         kind, width = _MARKERS.get(marker, ("", 0))
         if not kind:
-            raise MalformedError(f"there is no value of the marker {marker:02X}")
+            raise MalformedError(f"unknown marker {marker:02X}")
         number = int.from_bytes(self._take(width), "big", signed=kind == "integer")
         if kind == "integer":
             return number
@@ -203,7 +203,7 @@ class Unpacker:
         for _ in range(size):
             key = self.value(depth + 1)
             if not isinstance(key, str) or key in result:
-                raise MalformedError("a map has a key that is no text, or twice the same")
+                raise MalformedError("a map has a key that is not a text, or one key twice")
             result[key] = self.value(depth + 1)
         return result
 

@@ -595,7 +595,7 @@ class Chain:
         result = list(dict.fromkeys(self.walk.place.warnings))
         names = self._shared.names
         if names is not None and names.unwritten:
-            result.append(f"{names.unwritten} names cannot be written by this tokenizer, and stand in no chain")
+            result.append(f"{names.unwritten} names cannot be written by this tokenizer, and are in no chain")
         return result
 
     def forced(self, most: int = 256) -> list[int]:

@@ -430,7 +430,7 @@ def reason(
         picked = backend.choose(ready, [text for text, _ in choices])
         value = None if picked is None else choices[picked][1]
     if best.walk.triples and value is None:
-        warnings.append("the model named nothing that stands in its chain, which is no answer")
+        warnings.append("the model named nothing in its chain, so there is no answer")
     scores = backend.told(options.beams, options.score)
     if scores != options.score:
         warnings.append(f"scores are {scores or 'not told'}: {backend.name} tells no {options.score} ones")

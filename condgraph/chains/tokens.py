@@ -105,7 +105,7 @@ def tokens_of(tokenizer: Any) -> Tokens:
     if hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode"):
         return SlowTokens(tokenizer)
     raise OptionError(
-        f"{type(tokenizer).__name__} is no tokenizer",
+        f"{type(tokenizer).__name__} is not a tokenizer",
         hint="give one of tokenizers or transformers, or an object with encode(text) and decode(ids)",
     )
 

@@ -103,7 +103,7 @@ def read_claim(
         )
         usage += completions.usage
         if not completions:
-            raise ModelError(f"{model.name} gave no completion")
+            raise ModelError(f"{model.name} returned no completion")
         completion = completions[0]
         if completion.finish == "refusal":
             raise ModelError(f"{model.name} did not read the claim: {shortened(completion.text, 200)}")

@@ -126,7 +126,7 @@ def chat(*, store: arguments.StoreOption, asking: AskingOptions, login: argument
                 continue
             if command == "/choose":
                 if not chat.turns or "=" not in rest:
-                    complain("/choose NAME=KEY comes behind a question")
+                    complain("/choose NAME=KEY follows a question")
                     codes[line] = Exit.USAGE
                     continue
                 name, _, key = rest.partition("=")
@@ -188,7 +188,7 @@ def _report(outcome: Asked, form: arguments.TextOrJson) -> Exit:
 #: Messages for answers that are not certain.
 _STATUSES: Final = {
     "doubtful": "doubtful: the answer may be to another question, as the first line says",
-    "empty": "empty: the program of the model returns nothing, which does not prove that there is nothing",
+    "empty": "empty: the model's program returned nothing, which does not prove that nothing exists",
     "ambiguous": "ambiguous: a name has several meanings with different answers, see --choose",
 }
 

@@ -443,7 +443,7 @@ def _replica(at: Graph, base: str | None, options: ReplicaOptions) -> Replica | 
         if isinstance(at, NativeGraph):
             complain(f"warning: SPARQL asks the database where it is (--live): {error}")
         else:
-            complain(f"warning: there is no SPARQL: {error}")
+            complain(f"warning: SPARQL is not available: {error}")
         return None
 
 
@@ -463,7 +463,7 @@ def _live(at: Graph, base: str | None, queries: QueryOptions, *, required: bool)
     try:
         return LiveBackend(Live(at.store, base=base), workers=queries.at_once, memory=queries.memory << 20)
     except UnsupportedError as error:
-        complain(f"warning: there is no SPARQL: {error}")
+        complain(f"warning: SPARQL is not available: {error}")
         return None
 
 
@@ -585,5 +585,5 @@ def _follow(opened: Graph, base: str | None, backend: OxigraphBackend, api: Api,
             if str(error) != problem:
                 problem = str(error)
                 loaded_again = "the graph was loaded again and cannot be served", "the old one goes on"
-                problem_text, consequence = ("there is no SPARQL", "it is tried again") if backend.preparing else loaded_again
+                problem_text, consequence = ("SPARQL is not available", "it is tried again") if backend.preparing else loaded_again
                 complain(f"warning: {problem_text}: {error}; {consequence}")

@@ -299,7 +299,7 @@ class _Reader:
                     tokens.refuse(tokens.starts[index], f"the option {tokens.word(index)!r}", hint=f"these may be given: {known}")
                 index += 3
         if (word := tokens.word(index)) in ("explain", "profile", "cypher"):
-            tokens.refuse(tokens.starts[index], f"it begins with {word.upper()}, so that its plan cannot be asked for")
+            tokens.refuse(tokens.starts[index], f"it begins with {word.upper()}, so its plan cannot be requested")
         return index
 
     # -- names and keywords ------------------------------------------------------------------------
@@ -455,7 +455,7 @@ def check_plan(query_type: str | None, plan: Any, columns: Iterable[str] = ()) -
     if query_type != "r":
         raise ReadOnlyError(f"the query is of type {query_type!r}; only reading is allowed")
     if not plan:
-        raise ReadOnlyError("the server gave no plan of the query")
+        raise ReadOnlyError("the server returned no plan for the query")
     harmless = _harmless(columns)
     graphs = set()
     for operator, arguments in _operators(plan):

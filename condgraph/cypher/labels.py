@@ -124,7 +124,7 @@ def chosen(found: Iterable[str], taken: Collection[str] = ()) -> tuple[list[str]
         remarks.append(f"{_listed(in_use)} no label: other nodes, an index or a constraint of the database use that name")
     if len(names) > LIMIT:
         remarks.append(
-            f"{len(names) - LIMIT:,} of {len(names):,} concepts are no labels: a graph has at most {LIMIT}, the commonest"
+            f"{len(names) - LIMIT:,} of {len(names):,} concepts are not labels: a graph has at most {LIMIT}, the most frequent"
         )
     return sorted(names[:LIMIT]), remarks
 

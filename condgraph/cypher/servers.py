@@ -173,7 +173,7 @@ MEMGRAPH: Final = Engine(
 )
 #: Servers that report a version of Neo4j that is too old.
 TOO_OLD: Final[dict[tuple[int, ...], str]] = {
-    (5, 13): "FalkorDB calls itself that as well, and is no target: over Bolt it puts parameters into the text unquoted",
+    (5, 13): "FalkorDB calls itself that as well, and is not supported: over Bolt it puts parameters into the text unquoted",
 }
 
 

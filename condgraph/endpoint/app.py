@@ -189,7 +189,7 @@ class Endpoint:
         finally:
             results.close()
         if not known:
-            raise protocol.ProtocolError(404, f"the graph says nothing of <{iri}>")
+            raise protocol.ProtocolError(404, f"the graph has nothing about <{iri}>")
         if chosen.format is protocol.HTML:
             about = f"{exchange.root}sparql?about={quote(iri, safe='')}"
             await exchange.reply(303, b"", {"Location": about, "Vary": "Accept"})

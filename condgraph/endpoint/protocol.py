@@ -100,7 +100,7 @@ class _Parameters:
     def graphs(self, name: str) -> tuple[str, ...]:
         for iri in self.all(name):
             if not _IRI.fullmatch(iri):
-                raise ProtocolError(400, f"{name} {iri!r} is no absolute IRI")
+                raise ProtocolError(400, f"{name} {iri!r} is not an absolute IRI")
         return tuple(self.all(name))
 
     def timeout(self) -> float | None:
@@ -112,7 +112,7 @@ class _Parameters:
         except ValueError:
             seconds = math.nan
         if not 0 < seconds < math.inf:
-            raise ProtocolError(400, f"timeout {text!r} is no number of seconds above 0")
+            raise ProtocolError(400, f"timeout {text!r} is not a number of seconds above 0")
         return seconds
 
 

@@ -66,17 +66,13 @@ def parse(address: str, schemes: Sequence[str], *, example: str, paths: bool = F
             # The login ends before the path, or there is none.
             login, mark, location = _split_login(remainder)
         elif authority.rpartition(":")[2].isdigit():
-            raise OptionError(
-                f"what stands before an '@' in an address of {scheme}:// may be a path or a password", hint=_ESCAPE_HINT
-            )
+            raise OptionError(f"the part before an '@' in an address of {scheme}:// may be a path or a password", hint=_ESCAPE_HINT)
     parts = _ADDRESS.fullmatch(location)
     if parts is None:
         raise OptionError(f"{shown(address)!r} is not an address", hint=f"such as {example}; {_ESCAPE_HINT}")
     port = parts["port"] or None
     if port is not None and not (port.isascii() and port.isdigit() and int(port[:6]) < 65536 and len(port) < 6):
-        raise OptionError(
-            f"the port of {shown(address)!r} is not a number up to 65535, so that it is not an address", hint=_ESCAPE_HINT
-        )
+        raise OptionError(f"the port of {shown(address)!r} is not a number up to 65535", hint=_ESCAPE_HINT)
     user, colon, password = login.partition(":")
     return Address(
         scheme.lower(),
@@ -97,7 +93,7 @@ def check_scheme(address: str, schemes: Sequence[str], *, example: str) -> None:
     if scheme.lower() not in schemes:
         is_name = re.fullmatch(r"[\w+.-]{1,20}", scheme)
         similar = [f"{name}://" for name in nearest(scheme, schemes)] if is_name else []
-        name = f"{scheme}://" if similar or scheme.isalnum() else "what stands before ://"
+        name = f"{scheme}://" if similar or scheme.isalnum() else "the part before ://"
         raise OptionError(f"{name!r} is not a kind of address that is known here", candidates=similar, hint=f"such as {example}")
 
 

@@ -831,7 +831,9 @@ class Answer(Tabular):
         for node in totals(self.plan):
             if self._is_of_nothing(node, values):
                 why = self._searched(node.inputs()[0], self._explaining, changes=False, empty=True)
-                reason = "" if why is None else f"{why.step} gave nothing, {why.operator}" if why.step else "; ".join(why.lines())
+                reason = (
+                    "" if why is None else f"{why.step} returned nothing, {why.operator}" if why.step else "; ".join(why.lines())
+                )
                 messages.append(f"what is {node.facets.total} is empty: {reason}")
         return messages
 
@@ -865,7 +867,7 @@ class Answer(Tabular):
         elif explanation is None:
             # For example, values that cannot be read as numbers.
             step = self._steps[-1][0] if self._steps else type(self.plan).__name__
-            explanation = WhyNot(step, operator_of(self.plan, self.plan, step), "it gave no value", node=self.plan)
+            explanation = WhyNot(step, operator_of(self.plan, self.plan, step), "it returned no value", node=self.plan)
         if explanation.complete:
             self._explained = explanation
         return explanation

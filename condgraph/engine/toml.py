@@ -63,4 +63,4 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise OptionError(f"the mapping file {place} is not UTF-8") from None
     except ValueError as error:
-        raise OptionError(f"the mapping file {place} is no TOML: {error}") from None
+        raise OptionError(f"the mapping file {place} is not TOML: {error}") from None

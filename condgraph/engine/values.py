@@ -478,7 +478,7 @@ class Point(FormedText):
     def of(cls, longitude: float, latitude: float) -> Point:
         """Return the point at these degrees; raise ValueError if it is not on Earth."""
         if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
-            raise ValueError(f"there is no place at longitude {longitude} and latitude {latitude}")
+            raise ValueError(f"no place has longitude {longitude} and latitude {latitude}")
         return cls(f"POINT({_degrees(longitude)} {_degrees(latitude)})")
 
     @property

@@ -157,7 +157,7 @@ class WhyNot:
 
     def lines(self) -> list[str]:
         """Return the explanation as lines of text."""
-        lost = f"lost {self.expected!r}" if self.expected else "gave nothing"
+        lost = f"lost {self.expected!r}" if self.expected else "returned nothing"
         first = f"{self.step} {lost}, {self.operator}; {self.reason}" if self.step else self.reason
         lines = [first, *map(str, self.changes), *(f"missing: {statement}" for statement in self.missing)]
         if not self.complete:
@@ -272,7 +272,7 @@ class _Search:
         node = self.failing
         if node is None:
             return None if self.complete else WhyNot("", "", "the step that left nothing is unknown", complete=False)
-        step, reason = step_of(node, self.steps, self.program), self.reason or f"{describe(node)} gave nothing"
+        step, reason = step_of(node, self.steps, self.program), self.reason or f"{describe(node)} returned nothing"
         return WhyNot(
             step,
             operator_of(node, self.plan, step),

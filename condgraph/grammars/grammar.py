@@ -93,9 +93,7 @@ def grammar_of(
     """
     for option, chosen, known in (("language", language, LANGUAGES), ("format", format, FORMATS)):
         if chosen not in known:
-            raise OptionError(
-                f"there is no grammar in the {option} {chosen!r}", candidates=nearest(chosen, known), hint=", ".join(known)
-            )
+            raise OptionError(f"no grammar for the {option} {chosen!r}", candidates=nearest(chosen, known), hint=", ".join(known))
     if not 0 <= depth <= 4 or not 0 <= steps <= 20:
         raise OptionError("depth is from 0 to 4, and steps from 0 to 20")
     if source is not None:
@@ -106,7 +104,7 @@ def grammar_of(
             raise UnknownNameError("source", source, candidates=nearest(source, sources))
     if aware and language != "kopl":
         raise OptionError(
-            f"aware= is an option of grammars of KoPL, in which an entity stands before what it is asked for, not of {language!r}",
+            f"aware= is an option of grammars of KoPL, in which an entity comes before its predicate, not of {language!r}",
             hint='the language "kopl", in any format, or aware=False',
         )
     if aware and entities is None and question is None:
@@ -143,7 +141,7 @@ def _build(graph: NamedGraph, how: _GrammarOptions, allowed: Iterable[str], warn
     language, format = how.language, how.format
     names = vocabulary(graph, allowed, how.source)
     if language == "llm_query" and (skipped := sum(not llm_query.writable(name) for name in names.entities)):
-        warnings = [*warnings, f"{skipped} entities have names that cannot stand in quotes, and are left out"]
+        warnings = [*warnings, f"{skipped} entities have names that cannot be written in quotes, and are left out"]
     if language == "pattern" and (skipped := sum(not pattern.writable(name) for name in names.entities)):
         warnings = [*warnings, f"{skipped} entities have names that a pattern reads as values or unknowns, and are left out"]
     notes = tuple(warnings)

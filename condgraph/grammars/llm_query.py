@@ -695,7 +695,7 @@ class _Lines:
         if not isinstance(value, str):
             return self.line(value, depth + 1)
         if not writable(value):
-            raise ParseError(f"{shortened(repr(value), 100)} is no text that stands in quotes")
+            raise ParseError(f"{shortened(repr(value), 100)} cannot be written in quotes")
         return written(value)
 
     def _argument(self, name: str, value: Any, depth: int) -> list[str]:

@@ -191,7 +191,7 @@ class Embeddings:
 
     def _checked(self) -> None:
         if self.form not in FORMS:
-            raise LinkModelError(f"there is no form of score {self.form!r}", candidates=nearest(self.form, FORMS), hint=_HINT)
+            raise LinkModelError(f"unknown scoring function {self.form!r}", candidates=nearest(self.form, FORMS), hint=_HINT)
         n, m, d = len(self.entities), len(self.relations), self.entity_vectors.shape[-1]
         value = (m, d, d) if self.form == "rescal" else (m, d)
         shapes = {"entity_vectors": (n, d), "relation_vectors": value, "inverse_vectors": value, "tail_vectors": (n, d)}
@@ -210,7 +210,7 @@ class Embeddings:
                     f"{name} has NaN or infinity in {int(invalid_rows.sum())} rows; the first is that of {name_of_row!r}"
                 )
         if self.form == "complex" and d % 2:
-            raise LinkModelError(f"complex vectors have real and imaginary parts, and {d} numbers are no pairs", hint=_HINT)
+            raise LinkModelError(f"complex vectors have real and imaginary parts, and {d} numbers do not form pairs", hint=_HINT)
         if self.form == "cp" and self.tail_vectors is None:
             raise LinkModelError("cp has vectors of its own for tails, and tail_vectors is missing", hint=_HINT)
         for name, texts in (("entities", self.entities), ("relations", self.relations)):

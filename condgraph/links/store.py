@@ -323,7 +323,7 @@ def open_rows(folder: str | os.PathLike[str], *, model: LinkModel | None = None,
     path = Path(folder)
     about = _about(path)
     if about is None:
-        raise StoreMissingError(f"there are no rows of links in {path}", hint=_HINT)
+        raise StoreMissingError(f"{path} has no rows of links", hint=_HINT)
     if about.get("format") != FORMAT:
         raise StoreVersionError(f"{path / 'rows.json'} has format {about.get('format')}, this version reads {FORMAT}", hint=_HINT)
     try:

@@ -272,12 +272,12 @@ _DECODE: Final = json.JSONDecoder(parse_constant=_constant, object_pairs_hook=_p
 def _sources(record: dict[str, Any], path: Path) -> Iterator[model.Source]:
     version = record.get("condgraph")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise _Wrong("this one says no version")
+        raise _Wrong("this one has no version")
     if version > VERSION:
         raise LoadError(f"the export is of version {version}; versions up to {VERSION} can be read", file=str(path), row=1)
     sources = record.get("sources", [])
     if not isinstance(sources, list) or not all(isinstance(source, dict) for source in sources):
-        raise _Wrong("its sources are no list of objects")
+        raise _Wrong("its sources are not a list of objects")
     for source in sources:
         yield _declared(source, "name")
 
@@ -307,7 +307,7 @@ def _item(record: dict[str, Any]) -> model.Item:
         _only(record, {"entity", "name", "kind", "row", "src"})
         kind = record.get("kind", "entity")
         if not isinstance(kind, str) or kind not in _KINDS:
-            raise _Wrong(f"there is no kind of entity {kind!r}")
+            raise _Wrong(f"unknown kind of entity {kind!r}")
         ident = _id(record, "entity")
         item = model.Entity(ident, _text(record, "name", ident), _KINDS[kind], row)
     elif "member" in record:
@@ -380,7 +380,7 @@ def _number(number: Any) -> int | float | Decimal:
 def _time(value: dict[str, Any]) -> Time:
     text, precision = _text(value, "t"), value.get("precision")
     if precision is not None and (not isinstance(precision, str) or precision not in _PRECISIONS):
-        raise _Wrong(f"there is no precision {precision!r}")
+        raise _Wrong(f"unknown precision {precision!r}")
     if "start" in value or "end" in value:
         start, end = value.get("start"), value.get("end")
         bounds = [

@@ -378,9 +378,7 @@ def _path(split: SplitResult, folder: Path) -> Path:
         except (FileExistsError, NotADirectoryError):
             continue
         except OSError as error:
-            raise OptionError(
-                f"there is no space to download files: {error.strerror}", hint="TMPDIR names another folder"
-            ) from None
+            raise OptionError(f"no space is left to download files: {error.strerror}", hint="TMPDIR names another folder") from None
         if not path.exists():
             return path
     raise AssertionError("numbers do not end")

@@ -585,7 +585,7 @@ def unpack(path: Path, into: Path) -> tuple[Path, str]:
             if len(entries) > _MAX_ENTRIES:
                 raise LoadError(f"the archive has more than {_MAX_ENTRIES:,} files", file=str(path))
             if sum(info.file_size for info, _ in entries) > shutil.disk_usage(into).free:
-                raise LoadError("there is no space to unpack the archive", file=str(path), hint="TMPDIR names another folder")
+                raise LoadError("no space is left to unpack the archive", file=str(path), hint="TMPDIR names another folder")
             size = 0
             for info, parts in entries:
                 check()

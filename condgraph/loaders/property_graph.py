@@ -114,7 +114,7 @@ def refuse_models(paths: Iterable[Path]) -> None:
     for path in paths:
         if path.is_file() and is_model(read_head(path)):
             raise FormatError(
-                "this is a model of Neo4j's importer: it says which CSV files become which nodes, and holds no data",
+                "this is a model of Neo4j's importer: it maps CSV files to nodes, and has no data",
                 file=str(path),
                 hint="load the folder of these CSV files without it (join= says what refers to what; condgraph guess writes "
                 "that down), or open the database that it was imported into: condgraph.open('bolt://...')",

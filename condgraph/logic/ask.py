@@ -236,7 +236,7 @@ def _checked(k: int | None, alpha: float) -> None:
 def checked_alpha(alpha: float) -> None:
     """Raise `OptionError` for an invalid negation scale."""
     if not (is_number(alpha) and 0.0 < alpha < float("inf")):
-        raise OptionError(f"alpha scales what is negated, and is a number more than 0, not {alpha!r}")
+        raise OptionError(f"alpha scales negated scores, and is a number above 0, not {alpha!r}")
 
 
 def logic(

@@ -196,7 +196,7 @@ class Predicted:
         if self.model.calibrated and array.size and not (array.min() >= 0.0 and array.max() <= _MAX_SCORE):
             outside = float(array.min() if array.min() < 0.0 else array.max())
             raise ModelError(
-                f"the model says that it is calibrated, and gave {relation!r} a score of {outside:.6g}, which is not in [0, 1]",
+                f"the model is marked as calibrated, and gave {relation!r} a score of {outside:.6g}, which is not in [0, 1]",
                 hint="scores of a model with `calibrated = False` are turned into such",
             )
         return array

@@ -308,7 +308,7 @@ class Wait:
         """
         check()
         seconds = "its time" if self._timeout is None else f"{self._timeout:g} s"
-        return ModelError(f"{who} gave no completion within {seconds}", hint="a longer timeout= may help, or fewer tokens")
+        return ModelError(f"{who} returned no completion within {seconds}", hint="a longer timeout= may help, or fewer tokens")
 
     def sleep(self, seconds: float) -> None:
         """Sleep for at most `seconds`, or until the caller stops waiting."""
@@ -587,7 +587,7 @@ class LangChainModel:
         except ImportError:
             raise MissingExtraError("langchain-core", "langchain") from None
         if not isinstance(model, BaseChatModel):
-            raise OptionError(f"{type(model).__name__} is no BaseChatModel of langchain-core")
+            raise OptionError(f"{type(model).__name__} is not a BaseChatModel of langchain-core")
         self._model: Any = model
         self._schemas = type(model).bind_tools is not BaseChatModel.bind_tools or (
             type(model).with_structured_output is not BaseChatModel.with_structured_output

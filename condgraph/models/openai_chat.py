@@ -317,7 +317,7 @@ _MAX_ANSWER: Final = 32 << 20
 
 
 class Tokenizer:
-    """Counts tokens for one model. If there is no tokenizer, this is remembered."""
+    """Counts tokens for one model. If there is not a tokenizer, this is remembered."""
 
     def __init__(self, model: str, base_url: str, key: str) -> None:
         address = urlsplit(base_url)
@@ -579,7 +579,7 @@ class OpenAIModel:
             pause = max(pause, after or 0.0)
             if tries >= self._retries or (left is not None and pause >= left):
                 repeated = f", asked {attempts} times" if attempts > 1 else ""
-                raise ModelError(f"{self._model_name} gave no completion{repeated}: {problem}", hint=hint)
+                raise ModelError(f"{self._model_name} returned no completion{repeated}: {problem}", hint=hint)
             _log.info("%s is asked again in %.2f s: %s", self._model_name, pause, problem)
             wait.sleep(pause)
             tries, pause = tries + 1, min(pause * 2, _MAX_PAUSE)

@@ -188,7 +188,7 @@ def _line(line: str, where: str) -> Mapping[str, Any]:
         else:
             _completions(result)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise TranscriptError(f"{where} is no call of a model: {type(error).__name__} {error}") from error
+        raise TranscriptError(f"{where} is not a call of a model: {type(error).__name__} {error}") from error
     return dict(result)
 
 

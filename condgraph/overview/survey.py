@@ -143,7 +143,7 @@ def unpacked(text: str, content: str) -> Survey | None:
         ends = {name: Ends(*(np.array(part, np.int64) for part in record[name])) for name in _ENDS}
         return {name: record[name] for name in _SECTIONS} | ends
     except (zlib.error, KeyError, TypeError) as error:
-        raise ValueError(f"it is no survey: {error}") from None
+        raise ValueError(f"it is not a survey: {error}") from None
 
 
 def _build(snapshot: Snapshot) -> Survey:

@@ -141,7 +141,7 @@ def priced(names: NamedNodes, pattern: Pattern, options: MatchOptions, terms: Te
         costs = terms.predicates(edge.relation) if edge.known else None
         nearer = terms.passed_over(edge.relation) if edge.known else None
         if nearer is not None:
-            reason = "but its values are numbers, times or qualifiers, which are no nodes"
+            reason = "but its values are numbers, times or qualifiers, which are not nodes"
             advice = "a number or a time is asked with an operator, as = 1930 or > 5"
             warnings.append(f"{nearer!r} is nearer to {edge.relation!r} than any edge, {reason}; {advice}")
         if costs is not None and options.k_relations is not None:

@@ -126,12 +126,12 @@ def kind_shares(kinds: Collection[str] | Mapping[str, float] | None, tables: boo
     for kind, share in shares.items():
         if kind not in known_kinds:
             raise OptionError(
-                f"there is no kind of questions {kind!r}",
+                f"unknown kind of questions {kind!r}",
                 candidates=nearest(kind, known_kinds),
                 hint=f"known: {', '.join(known_kinds)}",
             )
         if not share >= 0:
-            raise OptionError(f"the share of {kind} is {share!r}, and is no number from 0 on")
+            raise OptionError(f"the share of {kind} is {share!r}, and must be a number of at least 0")
     return _normal(shares, "kinds")
 
 
@@ -146,7 +146,7 @@ def hop_shares(hops: int | Collection[int] | Mapping[int, float] | None) -> dict
         if not isinstance(number, int) or not 1 <= number <= 12:
             raise OptionError(f"hops are whole numbers from 1 to 12, not {number!r}")
         if not share >= 0:
-            raise OptionError(f"the share of {number} hops is {share!r}, and is no number from 0 on")
+            raise OptionError(f"the share of {number} hops is {share!r}, and must be a number of at least 0")
     return _normal({int(number): share for number, share in shares.items()}, "hops")
 
 

@@ -196,7 +196,7 @@ def read(lines: Iterable[str]) -> Iterator[Question]:
             try:
                 question = Question.of(json.loads(line))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                raise LoadError(f"it is no question: {type(error).__name__} {error}", row=number) from None
+                raise LoadError(f"it is not a question: {type(error).__name__} {error}", row=number) from None
             yield question
 
 

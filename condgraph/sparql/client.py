@@ -53,9 +53,9 @@ def refused(url: str, code: int, kind: str, said: str) -> errors.StoreError | er
     if code in (401, 403):
         return errors.StoreError(f"{url} refuses the user or the password", hint="set SPARQL_USERNAME and SPARQL_PASSWORD")
     if code == 502:
-        return errors.StoreError(f"the server behind {url} does not answer its proxy (502)", hint="is it running?")
+        return errors.StoreError(f"the server of {url} does not answer its proxy (502)", hint="is it running?")
     if code in (404, 405, 406, 415) or kind == "text/html":
-        return errors.StoreError(f"{url} is no SPARQL endpoint: it answers {code}", hint="is the path right?")
+        return errors.StoreError(f"{url} is not a SPARQL endpoint: it returns {code}", hint="is the path right?")
     if code == 400:
         return errors.ParseError(f"the server cannot read the query: {short}")
     if any(mark in said for mark in _LATE):
@@ -71,7 +71,9 @@ def broken(url: str, error: SyntaxError, last: bytes) -> errors.StoreError | err
     words = _WORDS.search(last[-_END:].decode(errors="replace"))
     if words is not None and ("cancel" in words[1] or any(mark in words[1] for mark in _LATE)):
         return errors.DeadlineError(f"the server ended the query: {words[1]}", hint=_SHORTER)
-    return errors.StoreError(f"{url} answers what is no SPARQL result: {error}", hint="the server may have ended the query")
+    return errors.StoreError(
+        f"{url} returned something other than a SPARQL result: {error}", hint="the server may have ended the query"
+    )
 
 
 # -- replies -----------------------------------------------------------------------------------------
@@ -299,7 +301,9 @@ class Endpoint:
             with self._errors(self.query_url), self._send(text, graphs, wire, _RESULTS[0], "json") as response:
                 kind = response.headers.get_content_type()
                 if kind not in _RESULTS:
-                    raise errors.StoreError(f"{self.query_url} is no SPARQL endpoint: it answers {kind}", hint="is the path right?")
+                    raise errors.StoreError(
+                        f"{self.query_url} is not a SPARQL endpoint: it returns {kind}", hint="is the path right?"
+                    )
                 self._check_complete(response)
                 return _BLANK.sub(rb"\1", self._body(response, most_bytes))
 
@@ -542,6 +546,6 @@ def _address(url: str) -> tuple[str, str | None, str | None]:
     address = parse(url, ("http", "https"), example="http://localhost:8890/sparql", paths=True)
     if not address.host:
         raise errors.OptionError(
-            f"{shown(url)!r} is no address of an endpoint: it names no server", hint="such as http://localhost:8890/sparql"
+            f"{shown(url)!r} is not the address of an endpoint: it names no server", hint="such as http://localhost:8890/sparql"
         )
     return address.plain, address.user, address.password

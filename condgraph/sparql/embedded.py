@@ -245,7 +245,7 @@ class EmbeddedStore(RdfStore):
         from pyoxigraph import NamedNode
 
         self.base = base or base_iri(graph)
-        NamedNode(self.base)  # raises `ValueError` if it is no IRI
+        NamedNode(self.base)  # raises `ValueError` if it is not an IRI
         self.snapshot = snapshot
         #: The default graph of users' queries: the layout, and the plain RDF of sources.
         self.defaults = [self.base, plain_graph(self.base)] if has_terms(snapshot) else [self.base]

@@ -160,7 +160,9 @@ def checked_base(base: str) -> str:
     """Check a user's base: an absolute IRI that ends with a slash."""
     scheme, colon, path = base.partition("://")
     if not colon or not scheme.isalnum() or not path.endswith("/") or any(c in '<>"{}|^`\\' or c <= " " for c in base):
-        raise OptionError(f"{base!r} is no base IRI", hint="an absolute IRI that ends with '/', such as http://example.org/films/")
+        raise OptionError(
+            f"{base!r} is not a base IRI", hint="an absolute IRI that ends with '/', such as http://example.org/films/"
+        )
     return base
 
 

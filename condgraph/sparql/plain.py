@@ -403,7 +403,7 @@ class Statements:
         if own is None and unit != NO_UNIT:
             about.append(("unit", unit))
         if own is None and isinstance(one.object, Time) and rdf.natural(one.object, "") is None:
-            self.lost["a time that is no year, month, day or second is written as text"] += 1
+            self.lost["a time that is not a year, month, day or second is written as text"] += 1
         if about:
             yield from self._about(sid, (subject, predicate, thing), about, terms, graph)
 
@@ -469,7 +469,7 @@ class Statements:
         if terms is None or not terms.entities:
             self.lost["a node of Wikibase's statements has a new name, and neither rank nor references"] += 1
             if any(isinstance(value, Quantity) and value.unit != NO_UNIT for value in (one.object, *(value for _, value in about))):
-                self.lost["a unit stands under its name, and not under its IRI"] += 1
+                self.lost["a unit is written by its name, and not by its IRI"] += 1
 
     def _object(self, value: Ref | Value, blank: str, terms: rdf.Terms | None, language: str | None = None) -> str:
         """Return an object in Wikibase's model, where an unknown value is a blank node."""

@@ -218,7 +218,7 @@ class SparqlStore(RdfStore):
             other = next((mark for mark in push.marks(terms) if not mark.gone), None)
             raise push.unfinished(self.name, terms) if other is None else push.busy(self.name, other)
         if "load" not in terms or "schema" not in terms:
-            hint = 'load something first; layout="native" asks the triples of others as they are'
+            hint = 'load something first; layout="native" queries existing triples as they are'
             raise errors.StoreMissingError(f"there is no graph {self.name!r} at {self.place}", hint=hint)
         if len(terms["load"]) > 1:
             raise errors.StoreDamagedError(f"two writers changed graph {self.name!r} at once", hint="delete it, and load it again")

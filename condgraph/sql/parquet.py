@@ -47,7 +47,7 @@ def write_parquet(snapshot: Snapshot, graph: str, folder: Path) -> int:
     pyarrow_or_error()
     try:
         if folder.exists() and not (folder / MARK).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
-            raise OptionError(f"{folder} is there, and is no export of a graph", hint="give a new folder, or remove it")
+            raise OptionError(f"{folder} exists, and is not the export of a graph", hint="give a new folder, or remove it")
         _clear(folder)
         new_folder = folder.with_name(f".{folder.name}.{os.getpid()}{_UNFINISHED}")
         try:

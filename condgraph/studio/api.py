@@ -476,7 +476,7 @@ class Tiles:
     def __post_init__(self) -> None:
         fields = sorted(re.findall(r"\{.*?\}", self.address))
         if fields != ["{x}", "{y}", "{z}"] or not self.origin:
-            raise OptionError(f"{self.address!r} is no address of tiles", hint="such as https://tiles.example/{z}/{x}/{y}.png")
+            raise OptionError(f"{self.address!r} is not an address of tiles", hint="such as https://tiles.example/{z}/{x}/{y}.png")
         if not self.credit.strip():
             raise OptionError("a map with tiles names their source", hint="--tiles-credit '© whoever makes them'")
 

@@ -311,7 +311,7 @@ def _message(error: ValidationError) -> str:
         return f"there is no field {where + first['ctx']['name']!r}{first['ctx']['near']}"
     if first["type"] == "missing":
         return f"the field {name!r} is missing"
-    where = f"the field {name!r}: " if name else "the body is no object of JSON with the fields of the operation: "
+    where = f"the field {name!r}: " if name else "the body is not a JSON object with the fields of the operation: "
     return where + first["msg"][:1].lower() + first["msg"][1:]
 
 
@@ -815,7 +815,7 @@ OPERATIONS: Final = (
 # -- the OpenAPI document ----------------------------------------------------------------------------
 
 _STATUSES: Final = {
-    "400": "The request, or its program, is not well formed or names what is not there",
+    "400": "The request, or its program, is not well formed or names something unknown",
     "401": "No token, or not one that the server knows",
     "403": "A request of another page or host, or the API is closed",
     "404": "Nothing is there",

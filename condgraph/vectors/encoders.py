@@ -273,7 +273,7 @@ def encoder_of(spec: str | os.PathLike[str] | Encoder) -> Encoder:
     name, _, dimension = text.partition(":")
     if name == LEXICAL:
         if dimension and not dimension.isdecimal():
-            raise OptionError(f"{text!r} is not an encoder", hint="`lexical:4096` names the dimension behind the colon")
+            raise OptionError(f"{text!r} is not an encoder", hint="`lexical:4096` has the dimension after the colon")
         return LexicalEncoder(int(dimension) if dimension else DIMENSION)
     if text.startswith(HYBRID):
         return HybridEncoder(encoder_of(text.removeprefix(HYBRID)))

@@ -535,7 +535,7 @@ def test_demonstrations_stand_in_a_file_beside_a_graph(tmp_path: Path) -> None:
     assert countries().demos.keep_in(place) == 2
     assert place.read_text("utf-8") == whole
     place.write_text("nothing\n" + whole, "utf-8")
-    with pytest.raises(OptionError, match="line 1, is no demonstration"):
+    with pytest.raises(OptionError, match="line 1, is not a demonstration"):
         countries().demos.keep_in(place)
     assert place.read_text("utf-8").startswith("nothing")
     second.demos.clear()

@@ -186,10 +186,10 @@ def test_answers_cannot_leave_the_data() -> None:
 
 
 def test_options(plays: Graph) -> None:
-    with pytest.raises(OptionError, match="'vai' is no option"):
+    with pytest.raises(OptionError, match="'vai' is not an option"):
         plays.chat(lambda _: AUTHOR, vai="kopl")
     chat = plays.chat(lambda _: AUTHOR, via="kopl")
-    with pytest.raises(OptionError, match="'before' is no option"):
+    with pytest.raises(OptionError, match="'before' is not an option"):
         chat.ask("Who wrote Hamlet?", before=())
     with pytest.raises(OptionError, match="before is the outcomes"):
         plays.ask("Who?", lambda _: AUTHOR, before=["Who wrote Hamlet?"])  # type: ignore[list-item]

@@ -77,7 +77,7 @@ def test_what_makes_no_sense_is_said(store: Path, more: list[str], word: str) ->
     ("program", "code", "word"),
     [
         ("MATCH ({name: 'India'})-[:capital]->(c) RETURN c.name", 0, "New Delhi"),
-        ("MATCH ({name: 'New Delhi'})-[:capital]->(c) RETURN c.name", 5, "empty: the program of the model returns nothing"),
+        ("MATCH ({name: 'New Delhi'})-[:capital]->(c) RETURN c.name", 5, "empty: the model's program returned nothing"),
         ("MATCH (c:nation) RETURN c.name", 1, "failed: no answer"),
         ("NONE", 1, "abstained: no answer"),
     ],

@@ -230,7 +230,7 @@ def test_a_name_of_the_question_is_no_answer_to_it(graph: Graph) -> None:
         return graph.ask(question, Scripted(program), via="kopl", retries=0).doubts
 
     assert ask("What is the capital of Nepal?", "Find(Nepal) QueryName()") == (
-        "the program gives 'Nepal' itself, and asks nothing of it",
+        "the program gives 'Nepal' itself, and asks nothing about it",
     )
     assert not ask("Which country is in Asia, Nepal or Peru?", "Find(Nepal) QueryName()")
 

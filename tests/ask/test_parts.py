@@ -233,7 +233,7 @@ def test_words_are_of_the_whole_question(graph: Graph) -> None:
     ("reply", "wanted"),
     [
         ("1. Who?", ([], "")),
-        ("none of it", ([], "there are none in the reply")),
+        ("none of it", ([], "the reply has no parts")),
         ("1. Who?\n3. What?", ([], "they are not numbered from 1, at most 6")),
         ("1. Who is ANSWER2?\n2. What?", ([], "part 1 refers to an answer that is not before it")),
         ("1. Who?\n2. " + "a" * 600, ([], "part 2 has more than 500 characters")),

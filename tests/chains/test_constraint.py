@@ -212,7 +212,7 @@ def test_it_is_closed(films: Graph) -> None:
         chain.commit()
     with pytest.raises(OptionError, match="max_steps"):
         films.chain(["Jaws"], tokenizer, max_steps=0)
-    with pytest.raises(OptionError, match="no tokenizer"):
+    with pytest.raises(OptionError, match="not a tokenizer"):
         films.chain(["Jaws"], object())
 
 

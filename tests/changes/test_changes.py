@@ -113,7 +113,7 @@ def test_broken_and_empty_files_lose_nothing(tmp_path: Path) -> None:
     except CondgraphError:
         assert exported(graph) == before
     else:
-        assert any("there is nothing in what replaces source 'sales'" in warning for warning in report.warnings)
+        assert any("the replacement of source 'sales' is empty" in warning for warning in report.warnings)
         assert [source.name for source in graph.status().sources] == ["api"]
 
 

@@ -118,7 +118,7 @@ def test_a_map_with_tiles(browser: Any, tmp_path: Path) -> None:
                 picture(page, "map-tiles")
             # Of the page they hear its server alone, and not what is looked at.
             assert {page for _, page in asked} == {f"{url}/"}
-    with pytest.raises(OptionError, match="no address of tiles"):
+    with pytest.raises(OptionError, match="not an address of tiles"):
         Tiles("https://tiles.example; script-src *//{z}/{x}/{y}", "Ann")
     with pytest.raises(OptionError, match="names their source"):
         Tiles("https://tiles.example/{z}/{x}/{y}.png", " ")

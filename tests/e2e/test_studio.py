@@ -143,7 +143,7 @@ def test_an_empty_answer_says_why(browser: Any, served: str) -> None:
     with studio(browser, served, viewport={"width": 1100, "height": 520}) as page:
         run(page, "FindAll() FilterNum(height, 9000 m, >) QueryName()")
         shown = page.inner_text("main")
-        assert "the answer is empty: FilterNum gave nothing" in shown
+        assert "the answer is empty: FilterNum returned nothing" in shown
         assert "with 'height' >= 8167 m: 1 result (Dhaulagiri I)" in shown
         picture(page, "empty-answer")
 

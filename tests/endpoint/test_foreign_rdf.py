@@ -78,7 +78,7 @@ def test_a_base_of_ones_own_prefixes_and_underscores(served: str) -> None:
     assert (wrong.status, wrong.text.partition(";")[0]) == (400, "line 1, column 15: the prefix dbx: is not declared")
     # What is written another way is told as it was written.
     wrong = ask(served, query="SELECT * { ?s <post_code> ?o } LIMT 3")
-    assert wrong.text.startswith("line 1, column 32: 'LIMT' is no word of SPARQL; the nearest: LIMIT")
+    assert wrong.text.startswith("line 1, column 32: 'LIMT' is not a word of SPARQL; the nearest: LIMIT")
 
 
 def test_formats_by_name(served: str) -> None:

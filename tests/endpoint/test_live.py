@@ -31,7 +31,7 @@ def test_the_database_itself_answers(emptied_neo4j_uri: str) -> None:
             found, _ = asked(url, "ASK { ?p <pred:name> 'Tom Hanks' ; <DIRECTED> ?m }")
             assert found is True
             for text, status, reason in (
-                ("SELECT ?o { ?s ?p ?o }", 501, "a variable where a predicate stands"),
+                ("SELECT ?o { ?s ?p ?o }", 501, "a variable in place of a predicate"),
                 ("SELECT ?o { ?s <ACTED_INN> ?o }", 501, "ACTED_IN"),
                 ("SELEC ?o", 400, "SELEC"),
             ):

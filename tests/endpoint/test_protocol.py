@@ -136,7 +136,7 @@ def test_errors_say_more(endpoint: str) -> None:
     assert "the query is empty" in ask(endpoint, query=" ").text
     assert ask(endpoint, "PUT").headers["allow"] == "GET, HEAD, POST, OPTIONS"
     assert "sparql-query" in ask(endpoint, "POST", body=b"x").headers["accept-post"]
-    assert "line 2, column 6: 'nothing' is no word of SPARQL" in ask(endpoint, query="SELECT *\n{ ?x nothing }").text
+    assert "line 2, column 6: 'nothing' is not a word of SPARQL" in ask(endpoint, query="SELECT *\n{ ?x nothing }").text
     assert "application/sparql-results+xml" in ask(endpoint, headers={"Accept": "image/png"}, query=ONE).text
 
 

@@ -85,7 +85,7 @@ def test_a_graph_that_is_too_large_has_no_sparql_and_says_why(filled: str) -> No
         assert refused.value.code == 404
         process.terminate()
         _, said = process.communicate(timeout=20)
-    assert "there is no SPARQL" in said
+    assert "SPARQL is not available" in said
     assert "--replica-size" in said
 
 

@@ -94,7 +94,7 @@ def test_what_is_not_there(served: str) -> None:
     for accept in ("text/turtle", "text/html"):
         status, _, body = got(f"{served}/default/Nepall", accept)
         assert status == 404
-        assert "the graph says nothing of <http://condgraph.example/default/Nepall>" in body
+        assert "the graph has nothing about <http://condgraph.example/default/Nepall>" in body
     assert got(f"{served}/default/%ff", "text/turtle")[0] == 404
     assert got(f"{served}/elsewhere/Nepal", "text/turtle")[0] == 404
     assert got(f"{served}/default/Nepal", "image/png")[0] == 406

@@ -101,7 +101,7 @@ def test_sums_of_nothing(graph: Graph) -> None:
     assert any("mean(points): 1 group has no values" in warning for warning in answer.warnings)
     empty = ask(graph, "where points > 1000 group by team show count()")
     assert (empty.values, empty.columns, empty.data()) == ([], ("team", "count()"), [])
-    assert empty.warnings[-1].startswith("the answer is empty: group by gave nothing")
+    assert empty.warnings[-1].startswith("the answer is empty: group by returned nothing")
     assert ask(graph, "show points, sum(joined)", "Find(Red)").cells == [("", "0")]
 
 
@@ -386,7 +386,7 @@ def test_warnings_are_printed_with_the_answer() -> None:
     answer = found.query("FindAll() FilterNum(x, 10 km, >) QueryName()")
     assert str(answer).splitlines() == [
         "warning: 2 values (quantity without a unit) cannot be compared with a quantity in km and are left out",
-        "warning: the answer is empty: FilterNum gave nothing, Where(> 10 km); the values of 'x' are quantity, "
+        "warning: the answer is empty: FilterNum returned nothing, Where(> 10 km); the values of 'x' are quantity, "
         "and are compared with quantity in km; with 'x' > 10: 1 result (b)",
     ]
     assert str(found.query("FindAll() FilterNum(x, 10, >) QueryName()")) == "b"

@@ -137,7 +137,7 @@ def test_names_with_points_are_told_to_be_quoted() -> None:
     for clause in ("where addr.city = 'Rome' show id", "show boss.addr.city", "show addr.city.x"):
         with pytest.raises(UnknownNameError) as caught:
             graph.query("FindAll()", table=clause)
-        assert caught.value.hint == 'a name with a point in it stands in double quotes: "addr.city"', clause
+        assert caught.value.hint == 'a name with a point in it is in double quotes: "addr.city"', clause
     assert graph.query("FindAll()", table="where \"addr.city\" = 'Rome' show id").cells == [("1",)]
     with pytest.raises(UnknownNameError) as caught:
         graph.query("FindAll()", table="show addr.town")

@@ -75,7 +75,7 @@ def assert_settled(plan: Node, order: list[Node]) -> None:
 
 
 # A pass may have made one step of two, of which either is named.
-_COUNTS = re.compile(r"\d+ values?|(?<=is empty: )\w+(?= gave nothing)").sub
+_COUNTS = re.compile(r"\d+ values?|(?<=is empty: )\w+(?= returned nothing)").sub
 _LEFT_OUT = re.compile(r"(\d+) values? \(.*\) cannot be compared").match
 
 

@@ -49,7 +49,7 @@ def test_names_that_cannot_be_labels_are_said() -> None:
     assert remarks[1].startswith("the concept 'Person' is no label: other nodes")
     names, remarks = chosen([f"c{number:03}" for number in range(LIMIT + 5)])
     assert names == [f"c{number:03}" for number in range(LIMIT)]
-    assert remarks == [f"5 of {LIMIT + 5} concepts are no labels: a graph has at most {LIMIT}, the commonest"]
+    assert remarks == [f"5 of {LIMIT + 5} concepts are not labels: a graph has at most {LIMIT}, the most frequent"]
 
 
 @given(st.text(max_size=20))

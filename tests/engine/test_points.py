@@ -266,7 +266,7 @@ def test_cypher(places: Any, text: str, texts: list[str]) -> None:
         ("{longitude: 1, y: 2}", "not both"),
         ("{longitude: 1}", "lacks 'latitude'"),
         ("{long: 1, latitude: 2}", "no key 'long'; nearest: 'longitude'"),
-        ("{longitude: 1, latitude: 90.5}", "no place at the latitude 90.5"),
+        ("{longitude: 1, latitude: 90.5}", "no place has the latitude 90.5"),
         ("{longitude: '1', latitude: 2}", "a number of degrees, not a text"),
         ("{longitude: true, latitude: 2}", "a number of degrees, not a truth value"),
         ("{longitude: 1e300 * 1e300, latitude: 2}", "not a number of degrees: inf"),

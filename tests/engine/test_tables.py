@@ -115,6 +115,6 @@ def test_sums_too_large_for_a_float_keep_their_text() -> None:
 def test_an_empty_answer_says_which_step_emptied_it(people: Graph) -> None:
     answer = people.kopl("Find(Ann) Relate(knows, forward) QueryAttr(born)")
     assert answer.values == []
-    said = "the answer is empty: QueryAttr gave nothing, Scan('born', of the subject, attributes)"
+    said = "the answer is empty: QueryAttr returned nothing, Scan('born', of the subject, attributes)"
     assert answer.warnings[0].startswith(said)
     assert "'born'" in answer.warnings[0].removeprefix(said)

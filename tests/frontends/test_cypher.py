@@ -373,25 +373,28 @@ def test_a_schema_of_an_earlier_version_does_not_say_what_has_several_values(par
 
 #: Queries without rows, and the clause or condition that the warning names.
 EMPTY = [
-    ("MATCH (p:person) WHERE p.born > 1990 RETURN p", "MATCH gave nothing, WHERE p.born > 1990; none of 3 rows satisfies it"),
-    ("MATCH (p {name: 'Nemo'}) RETURN p", "MATCH gave nothing, the name 'Nemo'; nothing is called 'Nemo'"),
-    ("MATCH (f:film) RETURN f.title SKIP 3 LIMIT 2", "RETURN gave nothing, SKIP 3 LIMIT 2; there are only 3 rows"),
-    ("MATCH (f:film) WITH f LIMIT 0 RETURN f", "WITH gave nothing, LIMIT 0; no row is left"),
+    ("MATCH (p:person) WHERE p.born > 1990 RETURN p", "MATCH returned nothing, WHERE p.born > 1990; none of 3 rows satisfies it"),
+    ("MATCH (p {name: 'Nemo'}) RETURN p", "MATCH returned nothing, the name 'Nemo'; nothing is called 'Nemo'"),
+    ("MATCH (f:film) RETURN f.title SKIP 3 LIMIT 2", "RETURN returned nothing, SKIP 3 LIMIT 2; there are only 3 rows"),
+    ("MATCH (f:film) WITH f LIMIT 0 RETURN f", "WITH returned nothing, LIMIT 0; no row is left"),
     (
         "UNWIND [x IN [1, 2] WHERE x > 2] AS n RETURN n",
-        "UNWIND gave nothing, UNWIND [x IN [1, 2] WHERE x > 2] AS n; the list is empty or null",
+        "UNWIND returned nothing, UNWIND [x IN [1, 2] WHERE x > 2] AS n; the list is empty or null",
     ),
     (
         "MATCH (p:city)-[r:`acted in`]->(f:film) RETURN f",
-        "MATCH gave nothing, the pattern (p)-[r:`acted in`]->(f), (f:film), (p:city); "
+        "MATCH returned nothing, the pattern (p)-[r:`acted in`]->(f), (f:film), (p:city); "
         "no nodes and relationships match all of it at once",
     ),
-    ("MATCH (a:city)-[:road*5..6]->(b) RETURN b", "MATCH gave nothing, the path (a)-[:road*5..6]->(b); no path matches it"),
+    ("MATCH (a:city)-[:road*5..6]->(b) RETURN b", "MATCH returned nothing, the path (a)-[:road*5..6]->(b); no path matches it"),
     (
         "MATCH (p:person) WITH p WHERE NOT (p)--() AND p.height IS NOT NULL RETURN p",
-        "WITH gave nothing, WHERE NOT { ... }; none of 3 rows satisfies it",
+        "WITH returned nothing, WHERE NOT { ... }; none of 3 rows satisfies it",
     ),
-    ("MATCH (n:nope) RETURN n", "MATCH gave nothing, a label or relationship type that the graph does not have; no row is left"),
+    (
+        "MATCH (n:nope) RETURN n",
+        "MATCH returned nothing, a label or relationship type that the graph does not have; no row is left",
+    ),
 ]
 
 

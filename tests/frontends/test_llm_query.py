@@ -255,7 +255,7 @@ def test_superlatives(table: Graph) -> None:
     assert ask(table, get(R="Joined", T="earliest"), name) == ["Bob"]
     answer = table.query(program(get(R="Weight", T=">=lowest"), name))
     assert answer.texts == ["Dora Maar"]
-    assert "'lowest' is taken as a superlative; >= says nothing more" in answer.warnings
+    assert "'lowest' is taken as a superlative; >= adds nothing" in answer.warnings
 
 
 def test_literals_are_read_by_the_column(table: Graph) -> None:

@@ -44,12 +44,12 @@ def test_an_empty_total_says_what_was_empty(asked: tuple[Graph, Any]) -> None:
     if column == "likes":
         nothing = graph.query(program([nobody, count(1)]), on_unknown="empty")
         assert nothing.texts == ["0"]
-        assert any(warning.startswith("what is counted is empty: Query1 gave nothing") for warning in nothing.warnings)
+        assert any(warning.startswith("what is counted is empty: Query1 returned nothing") for warning in nothing.warnings)
         return
     for last, what in ((count(1), "counted"), (count(2), "counted"), ("sum(set='output_of_query2')", "summed")):
         answer = graph.query(program([nobody, of(1, "item", source), last]))
         assert answer.texts == ["0"]
-        assert any(warning.startswith(f"what is {what} is empty: Query1 gave nothing, Where(") for warning in answer.warnings)
+        assert any(warning.startswith(f"what is {what} is empty: Query1 returned nothing, Where(") for warning in answer.warnings)
     asks = graph.query(program([nobody, "is_empty(set='output_of_query1')"]))
     assert asks.texts == ["yes"]
     assert not any("is empty:" in warning for warning in asks.warnings)

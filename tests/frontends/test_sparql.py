@@ -157,9 +157,9 @@ def test_what_has_no_value_is_warned_of(text: str, warning: str) -> None:
 
 
 REFUSED = {
-    "SELECT ?p { <f1> ?p ?o }": "a variable where a predicate stands",
+    "SELECT ?p { <f1> ?p ?o }": "a variable in place of a predicate",
     "SELECT ?x { ?x <length>/<pred:value> 170 }": "the literal '170'",
-    "SELECT ?x { ?x <length> 'long' }": "a literal where a node stands",
+    "SELECT ?x { ?x <length> 'long' }": "a literal in place of a node",
     "SELECT ?x { ?x a <film> }": "rdf:type",
     "SELECT ?x { { SELECT ?x ?v { ?x <length> ?v } } FILTER(BOUND(?v)) }": "BOUND of ?v, which a SELECT within the query",
     "SELECT ?x { { ?x <length> ?v } UNION { SELECT ?x ?v { ?x <length> ?v } } FILTER(BOUND(?v)) }": "BOUND of ?v, which a SELECT",

@@ -184,7 +184,7 @@ def test_names_with_quotes_stand_in_queries() -> None:
         assert grammar.accepts(program)
         assert graph.query(program).texts == ["x"]
     graph.add([Statement("ends \\", "genre", Ref("x"))])
-    assert graph.grammar("llm_query").warnings == ("1 entities have names that cannot stand in quotes, and are left out",)
+    assert graph.grammar("llm_query").warnings == ("1 entities have names that cannot be written in quotes, and are left out",)
 
 
 def test_units_with_quotes_and_columns_beside_facts() -> None:
@@ -569,9 +569,9 @@ def test_question(small: Graph) -> None:
 
 
 def test_options(odd: Graph) -> None:
-    with pytest.raises(OptionError, match="no grammar in the language"):
+    with pytest.raises(OptionError, match="no grammar for the language"):
         odd.grammar("sparql")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="no grammar in the format"):
+    with pytest.raises(OptionError, match="no grammar for the format"):
         odd.grammar("kopl", format="ebnf")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="depth"):
         odd.grammar("kopl", depth=9)

@@ -191,7 +191,7 @@ def test_what_a_data_package_may_say_of_its_files(tmp_path: Path) -> None:
     assert texts(graph, "FindAll() QueryAttr(y)") == ["2"]
     said = [one.message for one in report.problems]
     assert [one for one in said if "folder" in one or "tables" in one or "key" in one] == [
-        "resources that are no tables are left out: 'picture'",
+        "resources that are not tables are left out: 'picture'",
         "resources outside the folder are left out: 'far', 'above'",
         "this is the declared key, but 1 of its cells repeat others; rows are numbered instead",
     ]

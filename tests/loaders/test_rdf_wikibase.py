@@ -206,5 +206,5 @@ def test_named_graphs_stay(tmp_path: Path) -> None:
 )
 def test_precisions(text: str, precision: int, time: str) -> None:
     assert str(full_time(text, precision)) == time
-    with pytest.raises(ValueError, match="no precision 15"):
+    with pytest.raises(ValueError, match="unknown precision 15"):
         full_time(text, 15)

@@ -110,7 +110,7 @@ def test_references_are_entities_by_name(path: Path) -> None:
 def test_options_are_checked(path: Path) -> None:
     with pytest.raises(OptionError, match="'Yaer', which the table does not have; nearest: 'Year'"):
         read(path, "Year,n\n1,2\n", types={"Yaer": "text"})
-    with pytest.raises(OptionError, match="no column type 'numbr'; nearest: 'number'"):
+    with pytest.raises(OptionError, match="unknown column type 'numbr'; nearest: 'number'"):
         read(path, "Year,n\n1,2\n", types={"Year": "numbr"})
     with pytest.raises(OptionError, match="takes no option 'keys'; nearest: 'key'"):
         read(path, "a,b\n1,2\n", keys="a")

@@ -101,7 +101,7 @@ def test_without_a_model_hard_answers_tie_with_all_that_is_wrong() -> None:
 def test_no_queries_give_no_figures_and_a_warning() -> None:
     found = opened().evaluate_logic([], held=HELD)
     assert found.mrr() == {}
-    assert found.warnings == ("there are no queries, so that there are no figures",)
+    assert found.warnings == ("there are no queries, so there are no figures",)
 
 
 def test_the_negation_scale_is_chosen_on_validation() -> None:

@@ -180,7 +180,7 @@ def test_what_is_no_completion_is_asked_again(chat_server: Server, reply: Raw) -
     found = OpenAIModel("small").chat(ASKED)
     assert (found[0].text, found.requests) == ("fine", 2)
     chat_server.script = [reply] * 2
-    with pytest.raises(ModelError, match="gave no completion, asked 2 times"):
+    with pytest.raises(ModelError, match="returned no completion, asked 2 times"):
         OpenAIModel("small", retries=1).chat(ASKED)
     assert not chat_server.script
 
@@ -294,6 +294,6 @@ def test_echoes_say_what_they_were_sent(chat_server: Server) -> None:
     chat_server.default = lambda request: Say([last_message(request)[::-1]])
     odd = '\x00\u2028 \U0001f600 ñ "quoted" \\ \n'
     assert model_of("openai:small").chat([{"role": "user", "content": odd}])[0].text == odd[::-1]
-    # Halves of pairs that stand alone are no text of UTF-8; together they are.
+    # Halves of pairs that stand alone are not UTF-8 text; together they are.
     model_of("openai:small").chat([{"role": "user", "content": "a\ud83d b\ud83d\ude00"}])
     assert last_message(chat_server.requests[-1]) == "a\ufffd b\U0001f600"

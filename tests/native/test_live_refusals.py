@@ -13,7 +13,7 @@ from tests.support.native_databases import database
 pytestmark = [pytest.mark.xdist_group("neo4j native"), pytest.mark.reads_data]
 
 REFUSED = {
-    "SELECT ?p { <Person/Tom> ?p ?o }": "a variable where a predicate stands",
+    "SELECT ?p { <Person/Tom> ?p ?o }": "a variable in place of a predicate",
     "SELECT ?x { ?x <pred:fact_h> ?y }": "the node of a statement as a result",
     "SELECT ?x { ?x <ACTED_INN> ?y }": "unknown predicate 'ACTED INN'; nearest: 'ACTED_IN'",
     "SELECT ?x { ?x <roles> ?y }": "a statement with the qualifier 'roles'",

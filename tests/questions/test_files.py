@@ -129,7 +129,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     result = run("-n", "5", "--format", "text", "--kind", "Count", "--kind", "QualifierLiteral")
     assert [line.split("\t")[1] for line in result.stdout.splitlines()] == [q.answer for q in graph.generate(5, kinds=["Count"])]
     assert result.stderr.startswith("warning: the graph has no facts for questions of kind QualifierLiteral")
-    assert "there is no kind of questions 'Cuont'" in run("--kind", "Cuont").stderr
+    assert "unknown kind of questions 'Cuont'" in run("--kind", "Cuont").stderr
 
 
 def test_the_distribution(questions: list[Question], tmp_path: Path) -> None:
@@ -189,6 +189,6 @@ def test_questions_and_answers_as_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["{", "[1]", "3", '{"question": "a"}', "[" * 100_000, '{"id": "\\ud800'])
 def test_lines_that_are_no_questions(line: str) -> None:
-    with pytest.raises(LoadError, match="it is no question") as raised:
+    with pytest.raises(LoadError, match="it is not a question") as raised:
         list(read(["", line]))
     assert "2" in str(raised.value)

@@ -95,7 +95,7 @@ def test_texts_are_nodes_and_numbers_are_not(films: condgraph.Graph) -> None:
     assert found.solutions[0].nodes[1].value == "It's a hell of a thing, killing a man"
     lengths = films.match([("UNKNOWN 1", "lengths", "UNKNOWN 2")], k=9)
     assert all("minute" not in match.text for one in lengths for match in one.nodes)
-    what = "but its values are numbers, times or qualifiers, which are no nodes; a number or a time is asked with an operator, as "
+    what = "but its values are numbers, times or qualifiers, which are not nodes; a number or a time is asked with an operator, as "
     what += "= 1930 or > 5"
     assert lengths.warnings[0] == f"'length' is nearer to 'lengths' than any edge, {what}"
     assert lengths.doubtful

@@ -19,8 +19,8 @@ from tests.support.pace import quick_enough
     [
         ("SELECT * { ?s foo:bar ?o }", "the prefix foo: is not declared; known: foaf:", "foo:"),
         ("SELECT * { ?s :x ?o }", "the prefix : is not declared", ":"),
-        ("SELECT * { ?s ?p ?o } LIMT 10", "'LIMT' is no word of SPARQL; the nearest: LIMIT", "LIMT"),
-        ("SELCT * { ?s ?p ?o }", "'SELCT' is no word of SPARQL; the nearest: SELECT", "SELCT"),
+        ("SELECT * { ?s ?p ?o } LIMT 10", "'LIMT' is not a word of SPARQL; the nearest: LIMIT", "LIMT"),
+        ("SELCT * { ?s ?p ?o }", "'SELCT' is not a word of SPARQL; the nearest: SELECT", "SELCT"),
         ("SELECT * {\n  ?s rdsf:label 'x' }", "the prefix rdsf: is not declared; known: rdf:, rdfs:", "rdsf:"),
     ],
 )

@@ -1031,14 +1031,17 @@ def test_a_pause_of_an_hour_is_an_error(serve: Any) -> None:
 @pytest.mark.parametrize(
     ("behave", "match"),
     [
-        (lambda handler, _: handler.reply(200, b"<html>hello</html>", "text/html"), "no SPARQL endpoint"),
+        (lambda handler, _: handler.reply(200, b"<html>hello</html>", "text/html"), "not a SPARQL endpoint"),
         (lambda handler, _: handler.reply(302, b"", Location="http://localhost:1/other"), "redirects to another server"),
-        (lambda handler, _: handler.reply(200, b'{"head": {"vars": ["a"]}, "results": {"bindings": [{"a"'), "no SPARQL result"),
-        (lambda handler, _: handler.reply(200, b"<html>hello</html>"), "no SPARQL result"),
+        (
+            lambda handler, _: handler.reply(200, b'{"head": {"vars": ["a"]}, "results": {"bindings": [{"a"'),
+            "other than a SPARQL result",
+        ),
+        (lambda handler, _: handler.reply(200, b"<html>hello</html>"), "other than a SPARQL result"),
         (lambda handler, _: handler.reply(307, b"", Location="http://127.0.0.2/sparql"), "redirects to another server"),
         (lambda handler, _: handler.reply(200, b'{"head": {"vars": []', Content_Length="900"), "closed the connection"),
         (lambda handler, _: handler.reply(502, b"<html>Bad Gateway</html>", "text/html"), r"does not answer its proxy \(502\)"),
-        (lambda handler, _: handler.reply(200, b" " * 100_000_000), "no SPARQL result"),
+        (lambda handler, _: handler.reply(200, b" " * 100_000_000), "other than a SPARQL result"),
     ],
     ids=["HTML", "redirect", "cut", "HTML as JSON", "redirect of POST", "short", "proxy", "100 MB"],
 )

@@ -195,7 +195,7 @@ def test_a_graph_of_ones_own(tmp_path: Path) -> None:
     assert found.value(stated, rdflib.URIRef(base + "unit")) == rdflib.Literal("km2")
     assert found.value(stated, rdflib.URIRef(base + "point_in_time")).datatype == rdflib.XSD.gYear
     assert to_isomorphic(graph.to_rdflib(base=base)) == to_isomorphic(found)
-    with pytest.raises(OptionError, match="is no base IRI"):
+    with pytest.raises(OptionError, match="is not a base IRI"):
         exported(graph, base="example.org")
     with pytest.raises(OptionError, match="has no base"):
         graph.export(tmp_path / "x.jsonl", base=base)
@@ -230,7 +230,7 @@ def test_what_wikibase_says_and_is_not_kept_is_said(tmp_path: Path) -> None:
     wdv:q a wikibase:QuantityValue ; wikibase:quantityAmount "+5"^^xsd:decimal ; wikibase:quantityUnit wd:Q11573 . """
     graph, said = loaded(tmp_path / "in.ttl", text)
     assert [one for one in said if "language or datatype of a value said about a statement" in one]
-    with pytest.warns(UserWarning, match="a unit stands under its name"):
+    with pytest.warns(UserWarning, match="a unit is written by its name"):
         found = exported(graph)
     # The tag and the IRI of the unit are what these warnings are about.
     assert '<http://www.wikidata.org/prop/qualifier/P5> "x" ' in found

@@ -265,7 +265,7 @@ def test_the_endpoint_takes_lists_too(tmp_path: Path) -> None:
             # What is wrong is told where it stands in the text that was sent.
             wrong = ask(url, query="SELECT ?n\n{ ?e <pred:name> ?n FILTER(?n NOT IN ('a')) ?e many }")
             assert wrong.status == 400
-            assert "line 2, column 48: 'many' is no word" in wrong.text
+            assert "line 2, column 48: 'many' is not a word" in wrong.text
 
 
 def test_a_rewritten_query_gives_the_same() -> None:

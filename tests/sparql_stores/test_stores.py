@@ -311,7 +311,7 @@ def test_credentials_come_from_the_environment_too(monkeypatch: pytest.MonkeyPat
 
 def test_what_is_no_endpoint(server: Any) -> None:
     for address in (f"{server.http}/nowhere/at/all", server.http + "/"):
-        with pytest.raises(StoreError, match="no SPARQL endpoint"):
+        with pytest.raises(StoreError, match="not a SPARQL endpoint"):
             condgraph.open(f"sparql+{address}").kopl("FindAll() Count()")
     with pytest.raises(StoreError, match="no server answers"):
         condgraph.open("sparql+http://127.0.0.1:9/sparql").kopl("FindAll() Count()")

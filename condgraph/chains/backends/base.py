@@ -142,7 +142,7 @@ class Server:
     def __init__(self, place: str, key: str | None = None) -> None:
         parts = urlsplit(place)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise OptionError(f"{shortened(place, 80)!r} is no address of a server", hint="http://HOST:PORT is one")
+            raise OptionError(f"{shortened(place, 80)!r} is not the address of a server", hint="http://such as http://HOST:PORT")
         self._parts, self._key = parts, key
         self.place = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
@@ -169,9 +169,9 @@ class Server:
         try:
             result = json.loads(data)
         except (ValueError, RecursionError):
-            raise ModelError(f"the model's server at {self.place} gave no JSON") from None
+            raise ModelError(f"the model's server at {self.place} returned no JSON") from None
         if not isinstance(result, dict):
-            raise ModelError(f"the model's server at {self.place} gave no object")
+            raise ModelError(f"the model's server at {self.place} returned JSON that is not an object")
         return result
 
 

@@ -57,7 +57,7 @@ class _Conversation:
     def _chat(self, messages: Sequence[Message], schema: dict[str, object] | None = None, most: int = 400) -> str:
         result = self._llm.chat(messages, schema=schema, max_tokens=most, timeout=left())
         if not len(result):
-            raise ModelError(f"{self._llm.name} gave no completion")
+            raise ModelError(f"{self._llm.name} returned no completion")
         return result[0].text
 
     def free(self, prompt: Prompt, most: int) -> Free:

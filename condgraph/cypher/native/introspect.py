@@ -562,7 +562,9 @@ def _node(
     name, notes.reasons[f"{about}.name"] = name_of(label, seen, key)
     hidden = tuple(sample.key for sample in seen if is_vector(sample))
     for vector in hidden:
-        notes.warnings.append(f"{vector!r} of {label} has lists of {VECTOR} numbers or more, which are no attributes: it is hidden")
+        notes.warnings.append(
+            f"{vector!r} of {label} has lists of {VECTOR} numbers or more, which are not attributes: it is hidden"
+        )
         notes.reasons[f"{about}.hide"] = "long lists of numbers are vectors"
     result = []
     for sample in seen:

@@ -69,7 +69,7 @@ def versus(run: State, operator: Operator, cells: Cells, bag: Bag, holds: Callab
     mask = np.zeros(len(cells), bool)
     values: list[Any] = list(dict.fromkeys(watched(bag.values())))
     if len(values) > _MAX_COMPARED:
-        run.warn(f"a comparison with {len(values)} values looks at the first {_MAX_COMPARED}")
+        run.warn(f"a comparison with {len(values)} values uses the first {_MAX_COMPARED}")
         values = values[:_MAX_COMPARED]
     cells = by_name(run, cells)
     for value in values:

@@ -49,7 +49,7 @@ def point(value: Any) -> Point | None:
             raise PlanError(f"point() lacks {name!r}", hint=_HINT)
     longitude, latitude = (_degrees(value[name], name) for name in names)
     if not -90 <= latitude <= 90:
-        raise PlanError(f"there is no place at the latitude {latitude}: it is between -90 and 90 degrees")
+        raise PlanError(f"no place has the latitude {latitude}: it is between -90 and 90 degrees")
     if not -180 <= longitude <= 180:
         longitude = math.remainder(longitude, 360)
     return Point.of(longitude, latitude)

@@ -503,7 +503,7 @@ def _aggregate(
     if one.function == "list":
         return rowset.column_of(run.scope, lists)
     if one.function != "text":
-        raise PlanError(f"there is no aggregate {one.function!r}")
+        raise PlanError(f"unknown aggregate {one.function!r}")
     return rowset.column_of(run.scope, [one.separator.join(texts) for texts in lists])
 
 

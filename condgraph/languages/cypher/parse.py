@@ -251,7 +251,7 @@ class _Parser(Tokens):
         inner = self.chain()
         if self.words[self.at] == "where":
             self.refuse(
-                "WHERE within a group of a path is not supported", hint="write the condition in the relationship, or behind MATCH"
+                "WHERE within a group of a path is not supported", hint="write the condition in the relationship, or after MATCH"
             )
         self.need(")")
         bounds = self.quantifier()

@@ -97,7 +97,7 @@ def lowered(tree: query_tree.Tree, schema: Schema, *, lenient: bool = False) -> 
 def other_use(schema: Schema, name: str, wanted: str) -> str | None:
     """Return a hint if the graph has a name, but not as a relation (or concept)."""
     if wanted == "relation" and schema.has_attribute(name):
-        return f"{name} is an attribute, whose values are no entities; queries of the other languages ask for them"
+        return f"{name} is an attribute, whose values are not entities; query it in another language"
     if wanted == "relation" and schema.has_concept(name):
         return f"{name} is a type, of one variable: {name_text(name)}(?x)"
     if wanted == "concept" and schema.has_relation(name):

@@ -270,7 +270,7 @@ def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Sp
         triples.append((parts[0], parts[1], parts[2]))
         spans.append(list(part_spans))
     if not triples:
-        raise ParseError("there is no triple in this text", span=(start, end), hint=_HINT)
+        raise ParseError("the text has no triple", span=(start, end), hint=_HINT)
     return triples, spans
 
 

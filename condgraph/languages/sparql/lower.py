@@ -74,7 +74,7 @@ class Expressions:
             sort = self._scope.get(expression.name)
             if sort is None:
                 # An unbound variable is an error wherever it is used.
-                self._names.warn(f"?{expression.name} is bound by nothing here, so that what is computed from it has no value")
+                self._names.warn(f"?{expression.name} is not bound here, so expressions with it have no value")
                 return TypedTerm(ex.NULL, "literal")
             return TypedTerm(ex.Variable(expression.name), sort)
         if isinstance(expression, Lit):
@@ -154,7 +154,7 @@ class Expressions:
             return TypedTerm(value, "text")
         starts = typed[1].value
         if not isinstance(starts, ex.Constant) or type(starts.value) is not int or starts.value < 1:
-            raise beyond("SUBSTR from a place that is no whole number from 1")
+            raise beyond("SUBSTR from a position that is not a whole number of at least 1")
         lengths = tuple(term.value for term in typed[2:])
         return TypedTerm(ex.Call("substring", (_text(typed[0]), ex.Constant(starts.value - 1), *lengths)), "text")
 
@@ -263,7 +263,7 @@ def _text(typed: TypedTerm) -> ex.Expression:
     if typed.sort == "text":
         return typed.value
     if typed.sort != "literal":
-        raise beyond(f"{an(typed.sort)} where a text stands", "<pred:value> and <pred:name> lead to texts")
+        raise beyond(f"{an(typed.sort)} in place of a text", "<pred:value> and <pred:name> lead to texts")
     return ex.Case(((ex.TextTest("contains", typed.value, ex.Constant("")), typed.value),))
 
 
@@ -276,7 +276,7 @@ def _operand(term: TypedTerm, other: TypedTerm) -> ex.Expression:
 def _number(typed: TypedTerm) -> ex.Expression:
     """Return an expression as a double; null if it is not a number."""
     if typed.sort not in _NUMBERS:
-        raise beyond(f"{an(typed.sort)} where a number stands", "<pred:value> leads to numbers")
+        raise beyond(f"{an(typed.sort)} in place of a number", "<pred:value> leads to numbers")
     if isinstance(typed.value, ex.Constant) and typed.value.value is not None:
         return ex.Constant(float(typed.value.value))
     if typed.sort == "literal":
@@ -447,7 +447,7 @@ class _Lowering:
             name = self._names.predicate(predicate.iri)
             if not self._names.schema.has_relation(name) or self._names.schema.has_attribute(name):
                 raise syntax.beyond(
-                    f"a path along {name!r}, which is no relation" + " alone" * self._names.schema.has_relation(name)
+                    f"a path along {name!r}, which is not a relation" + " alone" * self._names.schema.has_relation(name)
                 )
             hops.append(solutions.Hop((name,), "backward" if back else "forward"))
         plan: Solutions = solutions.Path(None, ends[0], tuple(hops), ends[1], 1, part.most)

@@ -437,7 +437,7 @@ class _Reader(Terms):
         kind, text = self._next()
         if kind == "variable":
             raise syntax.beyond(
-                f"a variable where a predicate stands ({text})", "name the predicate, or ask for <pred:fact_r> of a statement"
+                f"a variable in place of a predicate ({text})", "name the predicate, or ask for <pred:fact_r> of a statement"
             )
         return syntax.Iri(f"{RDF}type") if (kind, text) == ("word", "a") else self._iri(kind, text), back
 

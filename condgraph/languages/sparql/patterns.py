@@ -54,7 +54,7 @@ class Names:
         """Return the id of the entity that an IRI identifies."""
         local_name = self.rest(iri)
         if local_name.startswith("."):
-            raise beyond(f"<{iri}> where an entity stands")
+            raise beyond(f"<{iri}> in place of an entity")
         return decode(local_name) if local_name != iri else iri
 
     def predicate(self, iri: str) -> str:
@@ -204,7 +204,7 @@ class Matching:
         relation = any(map(schema.has_relation, known)) or not known
         attribute = any(map(schema.has_attribute, known)) or not known
         if isinstance(target, Lit):
-            raise beyond("a literal where a node stands", "<pred:value> leads to what the node of a value says")
+            raise beyond("a literal in place of a node", "<pred:value> leads to what the node of a value says")
         value = isinstance(target, Iri) and self._names.rest(target.iri).startswith(VALUE)
         if value:
             raise beyond("the node of a value as it is", "<pred:value> leads to what it says")
@@ -236,7 +236,7 @@ class Matching:
         qualifiers = []
         for key, value in said.qualifiers:
             if isinstance(value, Lit):
-                raise beyond("a literal where a node stands", "<pred:value> leads to what the node of a value says")
+                raise beyond("a literal in place of a node", "<pred:value> leads to what the node of a value says")
             if isinstance(value, Var):
                 self._is(value.name, "node")
                 self._mixed.add(value.name)
@@ -253,7 +253,7 @@ class Matching:
             return solutions.Variable(term.name)
         if isinstance(term, Iri):
             return ById((self._names.ident(term.iri),))
-        raise beyond("a literal where an entity stands")
+        raise beyond("a literal in place of an entity")
 
     def _entity(self, term: Term) -> str:
         """Return the variable of an entity; a new one for an IRI."""
@@ -266,7 +266,7 @@ class Matching:
 
     def _within(self, term: Term, entities: Entities) -> None:
         if isinstance(term, Lit):
-            raise beyond("a literal where an entity stands")
+            raise beyond("a literal in place of an entity")
         self._sets.setdefault(self._entity(term), []).append(entities)
 
     def _is(self, name: str, sort: Sort) -> None:
@@ -318,7 +318,7 @@ class Matching:
         if isinstance(one.target, Lit):
             return solutions.Filter(plan, ex.Comparison("=", value, ex.Constant(self._text(one.target))))
         if not isinstance(one.target, Var):
-            raise beyond("an IRI where a literal stands")
+            raise beyond("an IRI in place of a literal")
         self._is(one.target.name, one.sort)
         if one.target.name in plan.variables:
             return solutions.Filter(plan, ex.Comparison("=", value, ex.Variable(one.target.name)))

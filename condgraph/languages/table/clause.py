@@ -288,7 +288,7 @@ class Reader:
             return tree.Text(token.text, (token.start, token.end))
         if token.kind == "name" and not sign:
             single = "'" + token.text.replace("'", "''") + "'"
-            raise self.error("a column is not compared with another; a text stands between single quotes", single)
+            raise self.error("a column is not compared with another; a text is in single quotes", single)
         raise self.error("a number, or a text between single quotes, is missing", "country = 'Germany', price > 100 $")
 
     def _part_of_text(self) -> TextOperator | Literal[""]:

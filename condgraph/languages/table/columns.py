@@ -393,7 +393,7 @@ class Columns:
             for end in range(len(names), begin + 1, -1):
                 name = ".".join(names[begin:end])
                 if self.schema.has_attribute(name) or self.schema.has_relation(name):
-                    return f'a name with a point in it stands in double quotes: "{name}"'
+                    return f'a name with a point in it is in double quotes: "{name}"'
         return None
 
     def _objects(self, at: int) -> int:

@@ -277,7 +277,7 @@ def _relation(value: Any, table: str, said: Declared) -> bool | str:
 def _type(kind: Any, text: str, said: Declared) -> str:
     if not isinstance(kind, str) or kind not in DECLARED:
         raise said.wrong(
-            f"there is no column type {kind!r} for {text}",
+            f"unknown column type {kind!r} for {text}",
             candidates=nearest(str(kind), DECLARED),
             hint="types are: " + ", ".join(DECLARED),
         )
@@ -623,7 +623,7 @@ def _package(file: Path, content: Mapping[str, Any]) -> Described:
             if isinstance(resource["data"], list):
                 result.tables.append(_with_schema(DescribedTable(where, None, rows=resource["data"]), schema, result))
             else:
-                result.leave("resources whose data are no list of rows are left out", where)
+                result.leave("resources whose data are not a list of rows are left out", where)
             continue
         if len(files) > 1:
             result.leave("the files of one resource are tables of their own", where)
@@ -638,7 +638,7 @@ def _package(file: Path, content: Mapping[str, Any]) -> Described:
                 and form not in ("csv", "tsv", "parquet")
                 and "tabular" not in str(resource.get("profile"))
             ):
-                result.leave("resources that are no tables are left out", where)
+                result.leave("resources that are not tables are left out", where)
                 continue
             dialect = _referred(file, resource.get("dialect"), result, where)
             options = _text_options(dialect, resource.get("encoding"), result, where, {"comment": "commentChar"})

@@ -75,7 +75,7 @@ def guess(tabs: Mapping[str, Tab], said: Declared, options: Options, place: str)
             tab.columns.primary = _pair(tab)
     lines = [
         f"# What the tables of {_line(place)} are, as far as names and cells say; written by `condgraph guess`.",
-        "# Edit it, and load again. Nothing is guessed beside what stands here.",
+        "# Edit it, and load again. Only these lines are used; nothing is guessed.",
         "guess = false",
     ]
     for tab in tabs.values():

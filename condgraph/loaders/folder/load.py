@@ -104,7 +104,7 @@ def opened(place: Path | TableFiles, reading: Reading, options: Options) -> tupl
             else [name for name in skipped if name != FILE and not _is_metadata(folder / name)]
         )
         if skipped:
-            reading.warn(f"files that are no tables of the folder are left out: {', '.join(skipped[:10])}", file=str(folder))
+            reading.warn(f"files that are not tables of the folder are left out: {', '.join(skipped[:10])}", file=str(folder))
     tabs = by_name([tab for table in tables for tab in _tab(table, place, reading, options)])
     for name, cells in gtfs_groups(feed, lambda path: TextTable.open(path, _quiet(reading), options, ",;\t|")).items():
         if name not in tabs:

@@ -118,7 +118,7 @@ class Entities:
             self._refuse(f"entities (<!ENTITY ...>) that name each other become more than {MAX_DECLARED:,} bytes")
 
     def _refuse(self, message: str) -> None:
-        raise LoadError(message, file=self._place, hint="write out what the entities stand for")
+        raise LoadError(message, file=self._place, hint="write out the text of the entities")
 
 
 class Nesting:
@@ -492,13 +492,13 @@ def _chosen(path: Path | None, options: Options) -> str:
     if chosen is not None:
         if chosen not in SYNTAXES:
             near, known = nearest(str(chosen), SYNTAXES), ", ".join(SYNTAXES)
-            raise OptionError(f"there is no RDF syntax {chosen!r}", candidates=near, hint=f"one of {known}")
+            raise OptionError(f"unknown RDF syntax {chosen!r}", candidates=near, hint=f"one of {known}")
         return str(chosen)
     if path is None:
         return "nquads"
     syntax, _ = syntax_of(path, read_head(path))
     if syntax is None:
-        raise FormatError("this is no RDF syntax that is known", file=str(path), hint=f"syntax= is one of {', '.join(SYNTAXES)}")
+        raise FormatError("the RDF syntax is not recognised", file=str(path), hint=f"syntax= is one of {', '.join(SYNTAXES)}")
     return syntax
 
 

@@ -322,7 +322,7 @@ def full_time(text: str, precision: int) -> Time:
         return Time.year(year)
     size = 10 ** _YEARS[precision] if precision in _YEARS else 0
     if not size:
-        raise ValueError(f"there is no precision {precision}")
+        raise ValueError(f"unknown precision {precision}")
     # Centuries and millennia end with the round year, decades begin with it.
     first_year = year // 10 * 10 if size == 10 else (year - 1) // size * size + 1
     return Time.span(Time.year(first_year), Time.year(first_year + size - 1))

@@ -98,7 +98,7 @@ def read_table(source: Any, reading: Reading, option: str) -> Table:
             swapped.setdefault(name, ident)
     reading.skipped += quiet.skipped
     if counts and counts[0] != len(names):
-        reading.warn(f"the first line says {counts[0]} names and there are {len(names)}", row=1, file=str(path))
+        reading.warn(f"the first line announces {counts[0]} names, and there are {len(names)}", row=1, file=str(path))
     return Table(names, swapped, str(path))
 
 

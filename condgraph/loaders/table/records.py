@@ -542,7 +542,7 @@ def read_records(open_records: OpenRecords, reading: Reading, options: Options) 
         if place % ROWS_A_CHUNK == 0:
             reading.advance(0, fraction / 2)
     if not top.fields and not top.below:
-        raise LoadError("there is no record with a field", file=reading.source.location)
+        raise LoadError("no record has a field", file=reading.source.location)
     table_options = _options_of(tables, options)
     for path, rows in tables.items():
         rows.settle(TableOptions.of(table_options[path]))

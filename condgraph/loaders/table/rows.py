@@ -92,7 +92,7 @@ class TableOptions:
 
 def _declared(kind: Any) -> Declared:
     if kind not in DECLARED:
-        raise OptionError(f"there is no column type {kind!r}", candidates=nearest(str(kind), DECLARED), hint=_TYPES)
+        raise OptionError(f"unknown column type {kind!r}", candidates=nearest(str(kind), DECLARED), hint=_TYPES)
     return cast(Declared, kind)
 
 

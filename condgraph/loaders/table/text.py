@@ -685,7 +685,7 @@ class TextTable:
             raise OptionError(f"delimiter= is one character, not {delimiter!r}")
         if dialect is not None and dialect not in DIALECTS:
             raise OptionError(
-                f"there is no dialect {dialect!r}",
+                f"unknown dialect {dialect!r}",
                 candidates=nearest(str(dialect), DIALECTS),
                 hint="there are: " + ", ".join(DIALECTS),
             )
@@ -741,7 +741,7 @@ class TextTable:
         table = cls(path, layout, encoding, True if header is None else header, skipped=skipped, comment=comment or "")
         table._read_header()
         if header is None and like_data(text, complete, layout):
-            reading.warn("the first record looks like data, and is taken for the header (header=false says that there is none)")
+            reading.warn("the first record looks like data, and is taken as the header (header=false: there is none)")
         return table
 
     @contextmanager

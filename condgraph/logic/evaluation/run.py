@@ -235,7 +235,7 @@ def evaluate(
                 on_case(number, case.kind)
         warnings = list(getattr(matrix, "warnings", ()))
         if not figures:
-            warnings.append("there are no queries, so that there are no figures")
+            warnings.append("there are no queries, so there are no figures")
         elif chosen_threshold is None:
             warnings.append("there are no validation queries: the threshold of cardinality was chosen on the queries themselves")
         threshold = best_threshold(figures) if chosen_threshold is None else chosen_threshold

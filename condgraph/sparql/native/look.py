@@ -203,7 +203,7 @@ class Look:
             self._notes.append("members of lists are not read: a list is its nodes")
         if self._missed:
             self._notes.append(
-                f"{self._missed} of {self.queries} queries about names and classes gave nothing in time: some are missing"
+                f"{self._missed} of {self.queries} queries about names and classes returned nothing in time: some are missing"
             )
         return replace(mapping, notes=tuple(self._notes))
 
@@ -483,7 +483,7 @@ class Look:
                 last = [VALUE] if VALUE in ends else nodes if len(nodes) == 1 else sorted(nodes or ends)
                 paths = " or ".join(f'"{first} / {iri}"' for iri in last)
                 self._notes.append(
-                    f"blank nodes behind <{first}> hold several facts: statements = [{paths}] reads each as a statement"
+                    f"blank nodes after <{first}> hold several facts: statements = [{paths}] reads each as a statement"
                 )
 
     def _axioms(self) -> tuple[tuple[str, str, str], ...]:

@@ -184,13 +184,13 @@ def not_well_formed(error: SyntaxError, text: str, translated: Translated | None
     expected = " ".join(match[3].split())
     if "IRI parsing failed" in expected and (begin := text.rfind("<", 0, at)) >= 0:
         at, end = begin, at
-        expected = f"{text[at:end].strip()[:80]} is no IRI"
+        expected = f"{text[at:end].strip()[:80]} is not an IRI"
     elif refused := next((ours for phrase, ours in _REFUSED.items() if phrase in message), None):
         expected = refused
     elif at >= len(text.rstrip()):
         at, end, expected = _at_the_end(text.rstrip(), expected)
     elif len(expected) > 150:
-        expected = "what stands here cannot stand here"
+        expected = "this is misplaced"
     at = max(at, 0)
     line, column = text.count("\n", 0, at) + 1, at - (text.rfind("\n", 0, at) + 1) + 1
     return errors.ParseError(f"the query is not well formed at line {line}, column {column}: {expected}", span=(at, max(end, at)))
@@ -208,7 +208,7 @@ def _at_the_end(text: str, expected: str) -> tuple[int, int, str]:
         return size, size, "the query ends too early"
     if text.count("}") > text.count("{") or text.count(")") > text.count("("):
         return size - 1, size, f"{text[-1]!r} cannot stand here"
-    return size - 1, size, "something before this is missing, or cannot stand where it does"
+    return size - 1, size, "something before this is missing or misplaced"
 
 
 def _offset(text: str, line: int, column: int) -> int:

@@ -33,7 +33,7 @@ STRING: Final = r"""\"{3}(?:\"{0,2}+(?:[^"\\]|\\.))*+(?:\"{3})?+ | '{3}(?:'{0,2}
 _MAX_UNDERSCORES: Final = 6
 #: Relative IRIs of a query that are checked, and their length in characters.
 _DISTINCT, _MAX_CACHED = 1_000, 2_000
-#: Tokens, including those where `<...>` is no IRI. A word is as long as a prefix may be, so that no
+#: Tokens, including those where `<...>` is not an IRI. A word is as long as a prefix may be, so that no
 #: character is read more than a few times.
 TOKEN: Final = re.compile(
     rf"""
@@ -345,5 +345,5 @@ def mistake(text: str, known: Collection[str] = tuple(PREFIXES)) -> Mistake | No
                 continue
             near = nearest(word.lower(), _KEYWORDS)
             suggestion = f"; the nearest: {', '.join(candidate.upper() for candidate in near[:3])}" if near else ""
-            return Mistake(f"{shortened(word, 60)!r} is no word of SPARQL{suggestion}", begin, end)
+            return Mistake(f"{shortened(word, 60)!r} is not a word of SPARQL{suggestion}", begin, end)
     return None

@@ -569,7 +569,7 @@ class Worker:
                 yield original
                 continue
             if original.predicate.value != _RDF + "reifies" or isinstance(term.object, ox.Triple):
-                raise VersionError("triples with triple terms that are no statements about statements")
+                raise VersionError("triples with triple terms that are not statements about statements")
             make = ox.Triple if isinstance(original, ox.Triple) else partial(ox.Quad, graph_name=original.graph_name)
             yield make(original.subject, kind, statement)
             for part, value in zip(parts, (term.subject, term.predicate, term.object), strict=True):

@@ -107,7 +107,7 @@ def as_values(result: Result) -> alg.Values:
     if isinstance(result.node, alg.Values):
         return result.node
     if isinstance(result.node, alg.Table):
-        hint = "having, order_by, limit and top take a table; group_by ends what is looked up"
+        hint = "having, order_by, limit and top take a table; group_by ends the look-up"
         raise PlanError("a table of groups is not a set that this function could take", span=result.span, hint=hint)
     assert isinstance(result.node, alg.Scalar)
     return alg.Apply("identity", (result.node,))

@@ -465,7 +465,7 @@ def neighbour(distance: int) -> Rule:
         result = lowering.evaluate(call.operands[0])
         table = result.table or lowering.context.table_scope or lowering.context.scope
         if table is None or not lowering.context.is_table(table):
-            raise PlanError(f"{call.function} takes table rows, and these are none", span=call.span)
+            raise PlanError(f"{call.function} takes table rows, and these are not", span=call.span)
         return result.of(alg.Neighbour(lowering.entities(result, table, ()), distance), table=table, validity=None)
 
     return rule
@@ -475,7 +475,7 @@ def row_number(lowering: Lowering, call: Application) -> Result:
     """Lower the positions of rows in their table, from 1."""
     result = lowering.evaluate(call.operands[0])
     if result.table is None:
-        raise PlanError("row_number takes table rows, and these are none", span=call.span)
+        raise PlanError("row_number takes table rows, and these are not", span=call.span)
     rows = lowering.entities(result, result.table, ())
     return Result(alg.RowNumbers(rows), result.table, result.sources, None, NUMBERS, result.led, carried=True)
 

@@ -337,7 +337,7 @@ class SearchCall:
             word = superlative(value.text, column.kinds) if condition.op != "!=" else None
             if word is not None and fold(value.text) not in column.folded:
                 # Models write `tail_entity>='highest'`, which is the superlative.
-                remark = "" if condition.op == "=" else f"; {condition.op} says nothing more"
+                remark = "" if condition.op == "=" else f"; {condition.op} adds nothing"
                 (self.ctx.warn if remark else self.ctx.remark)(f"{value.text!r} is taken as a superlative{remark}")
                 objects = alg.Objects(facts)
                 best: alg.Values = alg.Mode(objects, word[1]) if word[0] == "mode" else alg.Extreme(objects, word[1])

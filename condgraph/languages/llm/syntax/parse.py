@@ -367,7 +367,7 @@ class Parser:
             raise ParseError(
                 f"{token.text!r} is neither an output nor a text",
                 span=token.span,
-                hint="an output is written output_of_queryN; what is done with it needs a query of its own",
+                hint="an output is written output_of_queryN; using it needs a query of its own",
             )
         while self._peek().kind in ("word", "number") and self._peek().text.casefold() not in _KEYWORDS:
             if self._begins_argument(0) and _PARAMETER.fullmatch(self._peek().text):
@@ -600,9 +600,7 @@ def parse(text: str) -> tree.Program:
     if step is not None:
         notices.append(tree.Notice(f"step {step.label} has no query", step.span))
     if not queries:
-        raise ParseError(
-            "there is no query in this text", span=(0, len(text)), hint='a query is a line: Query1: "get_information(...)"'
-        )
+        raise ParseError("the text has no query", span=(0, len(text)), hint='a query is a line: Query1: "get_information(...)"')
     used = _used(queries)
     needed = set(used)
     for position, query in enumerate(queries):
