@@ -293,6 +293,17 @@ def test_parameters_are_values_and_never_text(graph: Graph) -> None:
         graph.cypher(text)
 
 
+@pytest.mark.parametrize("engine", [None, "sparql"])
+def test_statements_of_one_value_are_one_property(engine: str | None) -> None:
+    """A population that two years state is no list; two populations are one."""
+    graph = condgraph.open()
+    years = [(("start time", Time.year(year)),) for year in (1999, 2000)]
+    graph.add([Statement(town, "population", Quantity(5), year) for town in ("a", "b") for year in years])
+    graph.add([Statement("b", "population", Quantity(7))])
+    text = "MATCH (n) WHERE n.population = 5 OR size(n.population) = 2 RETURN n.id AS id, n.population AS p ORDER BY id"
+    assert graph.query(text, language="cypher", engine=engine).values == [("a", 5), ("b", (5, 7))]
+
+
 def test_limits_traces_and_tables_are_those_of_any_answer(graph: Graph) -> None:
     answer = graph.cypher("MATCH (f:film) RETURN f.title AS title, f.released AS year ORDER BY year", limit=2)
     assert answer.columns == ("title", "year")

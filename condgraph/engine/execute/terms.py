@@ -198,8 +198,9 @@ class GraphTerms:
         numbers = statements.tolist()
         if self._touched is not None:
             self._touched.update(numbers)
-        values = (self._unwrapped(snapshot.value("att", number - base), key) for number in numbers)
-        return [value for value in values if value is not None]
+        # Statements that differ in their qualifiers alone give one value.
+        values = dict.fromkeys([snapshot.value("att", number - base) for number in numbers])
+        return [value for item in values if (value := self._unwrapped(item, key)) is not None]
 
     def _unwrapped(self, value: Ref | Value, key: Reading) -> Any:
         """Return a value as expressions use it."""
