@@ -24,8 +24,7 @@ KNOWN: Final[tuple[frozenset[str], ...]] = (
     ),
     # Stores, their answers and their patterns.
     frozenset({"cypher.answer", "cypher.queries"}),
-    frozenset({"cypher.patterns.match", "cypher.patterns.edges", "cypher.store"}),
-    frozenset({"sql.patterns", "sql.store"}),
+    frozenset({"cypher.patterns.match", "cypher.store"}),
     *(frozenset({f"{kind}.native.patterns", f"{kind}.native.store"}) for kind in ("cypher", "sparql")),
 )
 

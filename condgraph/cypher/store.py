@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from condgraph.cypher.answer import pasted
+from condgraph.cypher.compile.plan import compile_ends, compile_ends_on
 from condgraph.cypher.connection import Connection
 from condgraph.cypher.layout.base import KINDS, Bound, Layout, value_of
 from condgraph.cypher.layout.schema import CONDGRAPH, FORMAT, GRAPH, CondgraphLayout, layout_on, make_indexes, prepare
@@ -30,11 +32,16 @@ from condgraph.engine.values import NO_UNIT, Kind, Value
 from condgraph.overview.survey import Survey, stored_survey
 
 if TYPE_CHECKING:
+    from condgraph.cypher.compile.plan import Compiled
     from condgraph.cypher.patterns.match import Neo4jPatterns
     from condgraph.edits import RemoteEdit
+    from condgraph.engine.algebra import End, Entities
     from condgraph.engine.changes import Change, OnWritten
+    from condgraph.engine.store import EndPart
     from condgraph.overview.adjusted import GraphSummary
     from condgraph.patterns.matches import Matches
+    from condgraph.patterns.remote.catalogue import Tally
+    from condgraph.patterns.remote.planned import EndRow
 
 
 # -- Names -----------------------------------------------------------------------------------------
@@ -427,6 +434,34 @@ class Neo4jStore(CypherStore):
         from condgraph.patterns.remote.planned import planned
 
         return self.steady(lambda: planned(self, self.place, self.name).match(pattern, **options))
+
+    ends_of = 5_000
+
+    def ends(self, parts: Sequence[EndPart], tally: Tally, *, statements: bool) -> list[EndRow]:
+        """Return the ends of statements, with entities by id (`patterns.remote.planned.EndStore`)."""
+        rows = self._asked(compile_ends(parts, self.name, self.schema, self.layout), tally)
+        return [row for (part,) in rows for row in part]
+
+    def ends_on(
+        self, parts: Sequence[EndPart], end: End, few: int | None, here: Entities, then: Sequence[EndPart], tally: Tally
+    ) -> tuple[list[EndRow], list[EndRow], bool]:
+        """Return the ends of statements and of those that lead on from them (`patterns.remote.planned.JoinedEnds`)."""
+        compiled = compile_ends_on(parts, end, few, here, then, self.name, self.schema, self.layout)
+        ((groups,),) = self._asked(compiled, tally)
+        first, second = ([row for group in groups for row in group[at]] for at in (0, 1))
+        return first, second, few is None or len(groups) <= few
+
+    def node_keys(self, ids: Sequence[str], texts: Sequence[str]) -> None:
+        """Return None, since rows name entities by id."""
+
+    def _asked(self, compiled: Compiled, tally: Tally) -> list[list[Any]]:
+        tally.cypher.append((compiled.text, compiled.parameters))
+        tally.pasted = pasted
+        return self.connection.values(compiled.text, compiled.parameters)
+
+    def predicate_of(self, kind: str) -> str:
+        """Return the predicate of a relationship type."""
+        return self.layout.predicate_of(kind)
 
     @property
     def known_sources(self) -> tuple[Source, ...]:

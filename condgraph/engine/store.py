@@ -18,7 +18,7 @@ from condgraph.engine.algebra import Objects, Predicates, Qualifiers
 from condgraph.engine.lowered import Lowered
 
 if TYPE_CHECKING:
-    from condgraph.engine.algebra import Facts, Node
+    from condgraph.engine.algebra import Facts, MembershipPattern, Node
     from condgraph.engine.answer import Answer
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute import Run
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: The number of results of an operator, and the names of the first of them.
 Size: TypeAlias = tuple[int, tuple[str, ...]]
+#: Statements, or stated memberships (a direct pattern of sets), whose ends are fetched.
+EndPart: TypeAlias = Union["Facts", "MembershipPattern"]
 #: The schema for lowering: that of a snapshot, or the one stored on a server.
 KnownSchema: TypeAlias = Union["Schema", "StoredSchema"]
 

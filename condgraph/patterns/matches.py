@@ -156,7 +156,7 @@ class Matches(Answer):
         self.encoder = encoder
         self.language = "pattern"
         self._given, self._limit, self._program = warnings, limit, program if isinstance(program, str) and program else str(pattern)
-        #: The joins on Neo4j, in the order asked: texts with their parameters, as a driver takes them.
+        #: The queries for edges on Neo4j, in the order sent: texts with their parameters, as a driver takes them.
         self.cypher_queries: tuple[tuple[str, dict[str, Any]], ...] = ()
         #: Writes a query with its parameters; supplied by the target.
         self.pasted: Callable[[str, dict[str, Any]], str] | None = None

@@ -24,7 +24,7 @@ from condgraph.engine.snapshot.build import Builder
 from condgraph.engine.snapshot.layout import lay_out
 from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Value
-from condgraph.sparql.compile.conditions import Group
+from condgraph.sparql.compile.conditions import FactNeeds, Group
 from condgraph.sparql.compile.operators import Compiler, reach_of
 from condgraph.sparql.compile.plan import (
     Compiled,
@@ -41,11 +41,12 @@ from condgraph.sparql.compile.plan import (
     other_namesakes,
     over_rows,
 )
-from condgraph.sparql.layout import MEMBER, STATEMENT, SUBCLASS, GraphIris, exactly, integer, read_value
+from condgraph.sparql.layout import MEMBER, STATEMENT, SUBCLASS, TYPE, GraphIris, exactly, integer, read_value
 
 if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute.run import Run
+    from condgraph.engine.store import EndPart
     from condgraph.sparql.compile.conditions import Target
 
 
@@ -224,6 +225,28 @@ def compile_witness(fetched: Sequence[Unit], target: Target) -> list[str]:
     branches = _branches(fetched, target)
     parts = [[branch] for branch in branches] if target.dialect.gathers_in_parts else [branches]
     return [gathering(part, target, stated=True) for part in parts]
+
+
+def compile_ends(parts: Sequence[EndPart], target: Target, *, statements: bool) -> str:
+    """Return the query for the ends of statements and stated memberships: subject, predicate and object as `?x`, `?p` and
+    `?y`, and with `statements` also `?f`, the statement; without, equal triples share a row.
+    """
+    compiler, queries = Compiler(target), list[str]()
+    for part in parts:
+        out = Group()
+        if isinstance(part, alg.Facts):
+            facts = compiler.bound(part, out, FactNeeds(statements, "?x", "?y"))
+            columns = f"?x ({facts.predicate} AS ?p) ?y" + (f" ({facts.statement} AS ?f)" if statements else "")
+        else:
+            for node, e in ((part.member, "?x"), (part.concept, "?y")):
+                if isinstance(node, Node):
+                    compiler.entities(node, e, out)
+            out.append(f"?m {TYPE} <pred:Membership> ; <pred:member> ?x ; <pred:concept> ?y .")
+            columns = "?x ?y"
+        queries.append(f"SELECT {'' if statements else 'DISTINCT '}{columns} WHERE {{ {out.text()} }}")
+    if len(queries) == 1:
+        return queries[0]
+    return f"SELECT ?x ?p ?y ?f WHERE {{ {' UNION '.join(f'{{ {query} }}' for query in queries)} }}"
 
 
 def compile_whole(plan: Node, target: Target) -> Compiled:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from condgraph.engine.store import KnownSchema, Request
     from condgraph.overview.adjusted import GraphSummary
     from condgraph.patterns.matches import Matches
-    from condgraph.sparql.patterns import SparqlPatterns
+    from condgraph.patterns.remote.planned import PlannedPatterns
     from condgraph.vectors.encoders import Encoder
     from condgraph.vectors.stored import IndexReport, OnProgress
 
@@ -423,10 +423,10 @@ class SparqlStore(RdfStore):
         """Store the vectors of the graph's names on this machine; only new names are encoded."""
         return self.steady(lambda: self._patterns_now().index(encoder, on_progress))
 
-    def _patterns_now(self) -> SparqlPatterns:
+    def _patterns_now(self) -> PlannedPatterns:
         """Return the patterns on the present graph."""
+        from condgraph.patterns.remote.planned import PlannedPatterns
         from condgraph.patterns.remote.vectors import CachedVectors
-        from condgraph.sparql.patterns import SparqlPatterns
 
         self.schema  # noqa: B018 - it is read before, since the thread may outlive the call
         if self._load not in self._patterns:
@@ -434,11 +434,11 @@ class SparqlStore(RdfStore):
         # The thread may outlive the call, and has a deadline of its own.
         bound = self._long if current() else None
 
-        def make() -> SparqlPatterns:
+        def make() -> PlannedPatterns:
             with within(bound):
-                return SparqlPatterns(self, CachedVectors(self.place, self.base))
+                return PlannedPatterns(self, CachedVectors(self.place, self.base), self)
 
-        patterns: SparqlPatterns = shared(self._patterns, self._load, make)
+        patterns: PlannedPatterns = shared(self._patterns, self._load, make)
         return patterns
 
     def text(self, text: str, *, dialect: str = "standard", limit: int | None = None, on_unknown: str = "error") -> Table:

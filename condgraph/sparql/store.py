@@ -51,6 +51,7 @@ from condgraph.sparql.gathered import (
     LostRowsError,
     Row,
     around,
+    compile_ends,
     compile_whole,
     compile_witness,
     counted,
@@ -69,7 +70,9 @@ if TYPE_CHECKING:
     from condgraph.engine.execute.witness_plan import Unit
     from condgraph.engine.lowered import Lowered
     from condgraph.engine.snapshot.snapshot import Snapshot
-    from condgraph.engine.store import KnownSchema, Request, Size
+    from condgraph.engine.store import EndPart, KnownSchema, Request, Size
+    from condgraph.patterns.remote.catalogue import Tally
+    from condgraph.patterns.remote.planned import EndRow
 
 
 # -- answers -----------------------------------------------------------------------------------------
@@ -543,6 +546,27 @@ class RdfStore(ABC):
             return Gathered(self._gathered(texts), target.names, ()).snapshot
         except LostRowsError:
             return Gathered(self._gathered(map(_replanned, texts)), target.names, ()).snapshot
+
+    @property
+    def ends_of(self) -> int:
+        """As many as the store takes in one list."""
+        return self.target.dialect.list_length
+
+    def ends(self, parts: Sequence[EndPart], tally: Tally, *, statements: bool) -> list[EndRow]:
+        """Return the ends of statements, with nodes by IRI (`patterns.remote.planned.EndStore`)."""
+        text, names = compile_ends(parts, self.target, statements=statements), self.target.names
+        tally.sparql.append(text)
+        rows = ((_term(row, name) for name in "xpyf") for row in self.select(text))
+        return [(x.value, p and p.value, y.value, None, 0 if f is None else names.sid_of(f.value)) for x, p, y, f in rows]
+
+    def node_keys(self, ids: Sequence[str], texts: Sequence[str]) -> dict[str, int]:
+        """Return the positions of entities and texts by their IRIs."""
+        names = self.target.names
+        return {iri[1:-1]: position for position, iri in enumerate((*map(names.entity, ids), *map(names.value, texts)))}
+
+    def predicate_of(self, kind: str) -> str:
+        """Return the predicate of an IRI."""
+        return self.target.names.name_of(kind)
 
     def _gathered(self, texts: Iterable[str]) -> Iterable[Row]:
         return (row for text in texts for row in rows_of(self.select(text)))

@@ -26,6 +26,7 @@ from condgraph.engine.facts import Source
 from condgraph.engine.passes import rewrite
 from condgraph.engine.row_shapes import is_plain
 from condgraph.engine.snapshot.readback import further_sources
+from condgraph.engine.store import EndPart
 from condgraph.engine.stored_schema import StoredSchema
 from condgraph.engine.values import Kind
 from condgraph.sql.compiler import Compiler, beyond, ordered_bounds, reach_of, states_bound
@@ -366,27 +367,23 @@ class OwnPlans:
             _memberships(compiler, entities, concepts, stated, recursive_parts, recursive=self._close is None)
         return gathering(compiler, parts, stated, recursive_parts, most=most)
 
-    def ends(self, parts: Sequence[Unit]) -> Query:
-        """Return the query for the ends of statements between nodes of patterns, and of stated memberships.
+    def ends(self, parts: Sequence[EndPart]) -> Query:
+        """Return the query for the ends of statements between entities and texts, and of stated memberships.
 
-        Its rows have the numbers of the subject and the object, the predicate (NULL for a membership), the text of an
-        object that is a text, and the number of the statement.
+        Its rows are those of `patterns.remote.planned.EndRow`, with the numbers of entities and statements.
         """
-        compiler, branches = self._compiler(*(part.compiled for part in parts)), list[Query]()
+        compiler, branches = self._compiler(*(part for part in parts if isinstance(part, alg.Facts))), list[Query]()
         for part in parts:
-            if part.concepts is None:
-                assert isinstance(part.compiled, alg.Facts)
-                query, table = compiler.statements(part.compiled)
+            if isinstance(part, alg.Facts):
+                query, table = compiler.statements(part)
                 query = query.where(one_of(column("kind", table), [int(Kind.TEXT), int(Kind.ENTITY)]), copy=False)
-                names: Sequence[str] = ("s", "o", "predicate", "text", "f")
+                names = ("s", "predicate", "o", "text", "f")
                 branches.append(query.select(*(column(name, table) for name in names), append=False, copy=False))
                 continue
-            assert isinstance(part.compiled, alg.Entities)
-            sets = (("e", part.compiled), ("concept", part.concepts))
-            tests = [within(column(end), compiler.members(entities)) for end, entities in sets]
-            missing = [cast(NULL.copy(), kind) for kind in ("text", "text", "int")]
-            query = select(column("e"), column("concept"), *missing).from_(compiler.stored("membership"), copy=False)
-            branches.append(query.where(*tests, copy=False))
+            sets = (("e", part.member), ("concept", part.concept))
+            tests = [within(column(end), compiler.members(node)) for end, node in sets if isinstance(node, alg.Entities)]
+            query = select(column("e"), cast(NULL.copy(), "text"), column("concept"), cast(NULL.copy(), "text"), literal(0))
+            branches.append(query.from_(compiler.stored("membership"), copy=False).where(*tests, copy=False))
         return compiler.whole(together(branches))
 
     def records(self, rows: Sequence[Row], sources: Sequence[Source]) -> Records:

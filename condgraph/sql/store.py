@@ -61,8 +61,9 @@ if TYPE_CHECKING:
     from condgraph.engine.check import KnownIds
     from condgraph.engine.execute.witness_plan import Unit
     from condgraph.engine.lowered import Lowered
-    from condgraph.engine.store import Request, Size
+    from condgraph.engine.store import EndPart, Request, Size
     from condgraph.patterns.matches import Matches
+    from condgraph.patterns.remote.catalogue import Tally
     from condgraph.patterns.remote.planned import PlannedPatterns
 
 # -- Parts of a graph --------------------------------------------------------------------------------
@@ -474,6 +475,7 @@ class SqlStore:
     """One graph in a SQL database, in a schema of its own; only `push`, `delete` and single changes write to it."""
 
     declared: tuple[str, ...] = ()
+    ends_of = 1_000
 
     def __init__(self, engine: Engine, *, graph: str, read_only: bool, timeout: float | None) -> None:
         if not graph:
@@ -662,17 +664,23 @@ class SqlStore:
 
     def _patterns(self) -> PlannedPatterns:
         from condgraph.patterns.remote.planned import planned
-        from condgraph.sql.patterns import SqlPatterns
 
-        return planned(self, self.place, self.name, counts=self._current().counts, kind=SqlPatterns)
+        return planned(self, self.place, self.name, counts=self._current().counts, ends=self)
 
-    def entity_numbers(self) -> list[Row]:
-        """Return the number and the id of every entity."""
-        return self.engine.read(self._all("entity", "e", "id"))
+    def ends(self, parts: Sequence[EndPart], tally: Tally, *, statements: bool) -> list[Row]:
+        """Return the ends of statements, with entities by their numbers (`patterns.remote.planned.EndStore`)."""
+        text = self.engine.text(OwnPlans(self._in, self.schema).ends(parts))
+        tally.sql.append(text)
+        return self.engine.read(text)
 
-    def ends(self, units: Sequence[Unit]) -> list[Row]:
-        """Return the ends of the statements and memberships of some units (`OwnPlans.ends`)."""
-        return self.engine.read(OwnPlans(self._in, self.schema).ends(units))
+    def node_keys(self, ids: Sequence[str], texts: Sequence[str]) -> dict[int, int]:
+        """Return the positions of entities by their numbers."""
+        numbers: dict[str, int] = dict(self.engine.read(self._all("entity", "id", "e")))
+        return {numbers[ident]: position for position, ident in enumerate(ids)}
+
+    def predicate_of(self, kind: str) -> str:
+        """Return a predicate as it is."""
+        return kind
 
     def witness(self, plan: Node) -> Run:
         """Run a plan in process on its evidence."""

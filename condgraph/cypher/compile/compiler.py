@@ -545,6 +545,11 @@ class Compiler:
             self._alive.append(node)
         return result
 
+    def give(self, node: alg.Entities, expression: str) -> None:
+        """Let a set be a list that the clauses around its use have bound."""
+        self._shared.add(id(node))
+        self._bound_entities[id(node)] = expression
+
     # -- the three sorts ---------------------------------------------------------------------------
 
     def entities(self, node: Node) -> Rows:

@@ -7,19 +7,19 @@ predicates are quoted relationship types, which the planner needs to see.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from condgraph.cypher.compile.compiler import Compiler, FactRows, arrange
+from condgraph.cypher.compile.compiler import Compiler, FactRows, Rows, arrange
 from condgraph.cypher.compile.conditions import condition
 from condgraph.cypher.compile.solutions import entities_of, facts_of
 from condgraph.cypher.compile.solutions import returned as rows_returned
 from condgraph.cypher.compile.values import MIDDLE, PlanCompiler, middle, scalar, shown_text
 from condgraph.cypher.layout.base import FIELDS, TARGET, Direct, Layout, Listed, value_of
-from condgraph.cypher.layout.schema import CONDGRAPH
+from condgraph.cypher.layout.schema import CONDGRAPH, CondgraphLayout
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Condition, Node, postorder
 from condgraph.engine.algebra.grouped import AllTests, CellTest, Expression, Measure, NotTest, Test, ValuePath
@@ -35,6 +35,7 @@ from condgraph.engine.store import valued
 from condgraph.engine.values import NO_UNIT, Kind, Quantity, Time, Value, text_of
 
 if TYPE_CHECKING:
+    from condgraph.engine.store import EndPart
     from condgraph.engine.stored_schema import StoredSchema
 
 __all__ = ["Compiled", "compile_plan", "compile_sizes"]
@@ -623,6 +624,51 @@ def compile_units(
         ending = f"{bound}\nRETURN unit, CASE WHEN {f} IS NULL THEN row ELSE {row} END AS row"
     text = compiler.whole(branches, columns, ending)
     return Compiled(text, compiler.parameters, "witness", looked_up=looked_up, layout=layout)
+
+
+def compile_ends(parts: Sequence[EndPart], graph: str, schema: StoredSchema, layout: CondgraphLayout) -> Compiled:
+    """Compile the query for the ends of statements and stated memberships: lists of rows (`patterns.remote.planned.EndRow`)."""
+    compiler = PlanCompiler(graph, schema, [part for part in parts if isinstance(part, alg.Facts)], layout)
+    branches = [[f"{clauses}\nRETURN collect({row}) AS rows"] for clauses, row, _ in _ends(compiler, layout, parts, "subject")]
+    return Compiled(compiler.whole(branches, ("rows",)), compiler.parameters, "witness", layout=layout)
+
+
+def compile_ends_on(
+    parts: Sequence[EndPart], near: alg.End, few: int | None, here: alg.Entities, then: Sequence[EndPart], graph: str,
+    schema: StoredSchema, layout: CondgraphLayout,
+) -> Compiled:  # fmt: skip
+    """Compile the query for `patterns.remote.planned.JoinedEnds`: two lists of rows for each far node."""
+    compiler = PlanCompiler(graph, schema, [part for part in (*parts, *then) if isinstance(part, alg.Facts)], layout)
+    m, rows = compiler.name("m"), compiler.name("rows")
+    compiler.give(here, f"[{m}]")
+    first = [f"{clauses}\nRETURN {far} AS {m}, {row} AS row" for clauses, row, far in _ends(compiler, layout, parts, near)]
+    onward = [f"{clauses}\nRETURN {row} AS row" for clauses, row, _ in _ends(compiler, layout, then, near)]
+    nodes = f"WITH {m}, row WHERE {layout.id(m)} IS NOT NULL OR {m}.kind = 'text'\nWITH {m}, collect(row) AS {rows}"
+    if few is not None:
+        nodes += f" ORDER BY {m}.kind = 'text', CASE WHEN {m}.kind = 'text' THEN {m}.text ELSE {layout.id(m)} END LIMIT {few + 1}"
+    ending = f"RETURN collect([{rows}, {f'COLLECT {{ {_UNION.join(onward)} }}' if onward else '[]'}]) AS groups"
+    text = "\n".join([*compiler.lets, compiler.call(_UNION.join(first)), nodes, ending])
+    return Compiled(layout.written(text), compiler.parameters, "witness", layout=layout)
+
+
+_UNION: Final = "\nUNION ALL\n"
+
+
+def _ends(compiler: Compiler, layout: CondgraphLayout, parts: Sequence[EndPart], near: alg.End) -> Iterator[tuple[str, str, str]]:
+    """Yield for each part its clauses, a row, and the node at the end that is not `near`."""
+    for part in parts:
+        if isinstance(part, alg.Facts):
+            facts = compiler.facts(part)
+            clauses, s, o, p, key = facts.render(), facts.subject, facts.thing, layout.type(facts.fact), f"{facts.fact}.sid"
+        else:
+            known = [node for node in (part.member, part.concept) if isinstance(node, alg.Entities)]
+            rows = compiler.entities(known[0]) if known else Rows([], compiler.name("e"))
+            s, o = rows.variable, compiler.name("c")
+            if known == [part.concept]:
+                s, o = o, s
+            clauses, p, key = [*rows.clauses, layout.stated(s, o)], "null", "0"
+        row = f"[{layout.id(s)}, {p}, {layout.id(o)}, CASE WHEN {o}.kind = 'text' THEN {o}.text END, {key}]"
+        yield "\n".join(clauses), row, o if near == "subject" else s
 
 
 def _record(compiler: Compiler, facts: FactRows) -> str:

@@ -648,6 +648,11 @@ class CondgraphLayout(Layout):
             ],
         ]
 
+    def stated(self, e: str, c: str) -> str:
+        """Match stated memberships of entities in concepts."""
+        m = f"m_{e}_{c}"
+        return f"MATCH ({e}:{ENTITY})-[{m}:MEMBER_OF]->({c}) WHERE {e}.graph = $graph AND size({m}.sources) > 0"
+
     def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
         result = []
         for end in ("e", "c"):

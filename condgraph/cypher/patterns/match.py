@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from condgraph.cypher.answer import pasted
 from condgraph.cypher.layout import vectors
 from condgraph.cypher.layout.edges import EDGES
 from condgraph.cypher.layout.schema import index_key
-from condgraph.cypher.patterns.edges import Neo4jStatements
 from condgraph.cypher.patterns.vectors import LEXICAL, fetch, index_of, indexed_content, make_index
 from condgraph.engine.bounds import shared
 from condgraph.engine.errors import OptionError
@@ -27,7 +25,7 @@ from condgraph.patterns.matches import Matches
 from condgraph.patterns.remote.catalogue import Catalogue, Tally
 from condgraph.patterns.remote.match import match_remote
 from condgraph.patterns.remote.near_catalogue import NearCatalogue
-from condgraph.patterns.remote.planned import PlannedPatterns, edged_predicates, key_of
+from condgraph.patterns.remote.planned import PlannedPatterns, Statements, edged_predicates, key_of
 from condgraph.patterns.remote.terms import CatalogueTerms, PredicateTerms, exact_distances
 from condgraph.vectors.encoders import Encoder, LexicalEncoder, encoder_of
 from condgraph.vectors.stored import IndexReport, OnProgress, matching
@@ -76,7 +74,7 @@ class CandidateSearch:
     ) -> None:
         """`current` tells that the index was built from this content."""
         self.content, self.encoder = content, encoder
-        self._store, self._place, self._predicates = store, Neo4jStatements(store), predicates
+        self._store, self._place, self._predicates = store, Statements(store, store), predicates
         self._memberships, self._current = memberships, current
         self._values = {name: store.schema.attribute_kinds(name) for name in store.schema.attributes}
         self._terms = PredicateTerms(self._catalogue(Tally()), encoder)
@@ -107,12 +105,10 @@ class CandidateSearch:
             )
         exact = self._terms
         terms = NearTerms(exact.id, search.candidates, exact.predicates, exact.passed_over, exact.prepare, exact.every)
-        matches, tally = match_remote(
+        return match_remote(
             self._place, catalogue, terms, program, names=search, limit=limit,
             index=f"{name} of Neo4j", tally=tally, noted=warnings, **options,
         )  # fmt: skip
-        matches.cypher_queries, matches.pasted = tuple(tally.joins), pasted
-        return matches
 
     def near(self, search: _Search, text: str, query: str, k: int) -> tuple[list[list[Any]], Costs]:
         """Return the rows of `query` for the k names near a text, and their exact distances.
@@ -225,16 +221,12 @@ class ServerVectors:
         return make_index(self._connection, self._graph, self._content, catalogue, encoder, on_progress)
 
 
-class ContentPatterns(Neo4jStatements, PlannedPatterns):
+class ContentPatterns(PlannedPatterns):
     """Patterns on one content of a graph."""
 
     def __init__(self, store: Neo4jStore, content: str) -> None:
-        super().__init__(store, ServerVectors(store, content))
+        super().__init__(store, ServerVectors(store, content), store)
         self.counts = store.counts()
-
-    def tell(self, matches: Matches, tally: Tally) -> None:
-        """See `PlannedPatterns.tell`."""
-        matches.cypher_queries, matches.pasted = tuple(tally.joins), pasted
 
 
 class Neo4jPatterns:

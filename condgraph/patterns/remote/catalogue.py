@@ -4,7 +4,7 @@ edges of a small graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +26,12 @@ class Tally:
 
     queries: int = 0
     rows: int = 0
-    texts: list[str] = field(default_factory=list)
-    #: Joins with parameters, in the order they were sent: text and parameters.
-    joins: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: The queries for edges, in the order they were sent: SPARQL, SQL, and Cypher with its parameters.
+    sparql: list[str] = field(default_factory=list)
+    sql: list[str] = field(default_factory=list)
+    cypher: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    #: Writes Cypher with its parameters.
+    pasted: Callable[[str, dict[str, Any]], str] | None = None
 
 
 class Catalogue:
@@ -130,6 +133,11 @@ class Catalogue:
     def units(self, name: str) -> list[str]:
         """Return the units of an attribute's quantities."""
         return [unit for kind, unit in self.values.get(name, ()) if kind is Kind.QUANTITY]
+
+    def has_texts(self, number: int) -> bool:
+        """Tell whether a predicate has texts as objects; memberships have none."""
+        name = self.predicate_names[number]
+        return number < len(self.predicates) and any(kind is Kind.TEXT for kind, _ in self.values.get(name, ()))
 
     def has_times(self, name: str) -> bool:
         return any(kind is Kind.TIME for kind, _ in self.values.get(name, ()))

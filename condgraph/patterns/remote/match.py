@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -72,7 +73,7 @@ def match_remote(
     noted: Sequence[str] = (),
     period: Period | None = None,
     **options: Any,
-) -> tuple[Matches, Tally]:
+) -> Matches:
     """Return the subgraphs on a store that are nearest to a pattern, in the order of a snapshot of it.
 
     `names` are those of the catalogue if None; `tally` already counts the queries for the terms; `noted` are warnings
@@ -87,9 +88,13 @@ def match_remote(
     if prepare is not None:
         known_texts = [node.text for node in pattern.nodes[: pattern.things] if node.known]
         prepare(known_texts, [edge.relation for edge in pattern.edges if edge.known])
+    if period is not None:
+        every, terms = terms.every, copy(terms)
+        terms.passed_over = lambda text: store.passed_over(catalogue, every(text))  # type: ignore[method-assign]
     warnings = list(noted)
     tally = tally or Tally()
-    whole = period is None and store.copy_edges(catalogue)
+    copied = None if period is not None else store.copy_edges(catalogue)
+    whole = copied is not None
     known_names = names or NamedCatalogue(store, catalogue, tally, whole=whole)
     server = None if whole else store.parts(catalogue, tally)
 
@@ -106,13 +111,17 @@ def match_remote(
     why = None
     if outcome.complete and not len(hits.totals):
         why = emptied(pattern, checked_options, partial(_looser, store, known_names, catalogue, terms, whole))
-    notes = (f"{tally.queries} queries", f"{tally.rows} rows")
-    report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, notes, tally.queries, tally.rows)
+    notes = [f"{tally.queries} queries", f"{tally.rows} rows", *([] if copied is None else ["edges copied before"])]
+    report = Report(outcome.rounds, outcome.bound, time.perf_counter() - begin, tuple(notes), tally.queries, tally.rows)
     matches = Matches(
         pattern, checked_options, hits, reader, program=program, warnings=warnings, report=report, encoder=terms.id, index=index,
         limit=limit, why=why,
     )  # fmt: skip
-    return matches, tally
+    sent = [tally] if copied is None else [copied, tally]
+    matches.sparql = "\n\n".join(text for part in sent for text in part.sparql) or None
+    matches.sql = "\n;\n".join(text for part in sent for text in part.sql) or None
+    matches.cypher_queries, matches.pasted = tuple(query for part in sent for query in part.cypher), sent[0].pasted
+    return matches
 
 
 def _looser(

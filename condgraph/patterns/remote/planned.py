@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.store import plan_answer
 from condgraph.engine.values import NO_UNIT, Kind
 from condgraph.patterns.distance.domains import BARRED, Domain, PairEdges
-from condgraph.patterns.graph import Numbers, SearchGraph
+from condgraph.patterns.graph import Costs, Numbers, SearchGraph
 from condgraph.patterns.join.driver import run_part
 from condgraph.patterns.join.join import Join, Limit
 from condgraph.patterns.matches import Matches
@@ -41,7 +41,7 @@ from condgraph.vectors.encoders import Encoder
 from condgraph.vectors.stored import IndexReport, OnProgress
 
 if TYPE_CHECKING:
-    from condgraph.engine.store import QueryStore
+    from condgraph.engine.store import EndPart, QueryStore
     from condgraph.engine.stored_schema import StoredSchema
 
 # -- Joins over fetched edges ------------------------------------------------------------------------
@@ -375,6 +375,8 @@ MAX_COPIED = 250_000
 #: The most nodes that a plan names.
 _NAMED: Final = 1_000
 _ALL: Final = alg.AllEntities((EntityKind.ENTITY, EntityKind.CONCEPT, EntityKind.ROW))
+#: The most results of whether a predicate occurs in a period that are cached.
+_OCCURRING: Final = 10_000
 #: The least time in seconds after which the names of a store that changes unnoticed are read again.
 _LASTS: Final = 10.0
 
@@ -387,6 +389,7 @@ def planned(
     changing: bool = False,
     counts: Mapping[str, int] | None = None,
     kind: type[PlannedPatterns] | None = None,
+    ends: EndStore | None = None,
 ) -> PlannedPatterns:
     """Return patterns on a store in its present state. The client's catalogue is read once per state of the graph;
     `counts` are of this state (None: unknown). `place` and `graph` name the folder where vectors are cached on this
@@ -394,11 +397,11 @@ def planned(
     the seconds that reading took, if that is more.
     """
     cache = store.naming_schema.kept
-    result: PlannedPatterns = shared(cache, "patterns", lambda: (kind or PlannedPatterns)(store, CachedVectors(place, graph)))
+    result: PlannedPatterns = shared(cache, "patterns", lambda: (kind or PlannedPatterns)(store, CachedVectors(place, graph), ends))
     result.counts = counts
     if changing and time.monotonic() > result.fresh_until:
         cache.pop("patterns", None)
-        previous, result = result, planned(store, place, graph, kind=kind)
+        previous, result = result, planned(store, place, graph, kind=kind, ends=ends)
         if result.catalogue.is_equal(previous.catalogue):
             # Reuse the encoded names.
             previous.fresh_until = result.fresh_until
@@ -406,11 +409,53 @@ def planned(
     return result
 
 
+#: The ends of a statement: the node of its subject, its predicate (None: a membership), the node of its object or, in
+#: place of that, its text, and a key that tells parallel statements apart. All but the object are None for other values.
+EndRow: TypeAlias = Sequence[Any]
+
+
+class EndStore(Protocol):
+    """A store that returns the ends of statements alone, a tenth of the size of whole statements."""
+
+    @property
+    def ends_of(self) -> int:
+        """The most nodes for which ends are read at once."""
+        ...
+
+    def ends(self, parts: Sequence[EndPart], tally: Tally, *, statements: bool) -> Sequence[EndRow]:
+        """Return the ends of all parts with one query, which it adds to `tally`. Without `statements`, keys may be
+        missing, and equal triples may share a row.
+        """
+        ...
+
+    def node_keys(self, ids: Sequence[str], texts: Sequence[str]) -> Mapping[Any, int] | None:
+        """Return the positions of entities, and of the texts after them, by their nodes in rows; None if these are ids."""
+        ...
+
+    def predicate_of(self, kind: str) -> str:
+        """Return the name of a predicate in a row."""
+        ...
+
+
+@runtime_checkable
+class JoinedEnds(EndStore, Protocol):
+    """A store that also returns the ends of statements and of those that lead on from them with one query."""
+
+    def ends_on(
+        self, parts: Sequence[EndPart], end: End, few: int | None, here: alg.Entities, then: Sequence[EndPart], tally: Tally
+    ) -> tuple[list[EndRow], list[EndRow], bool]:
+        """Return the ends of parts with the first `few` far nodes (None: all) and the next one, the ends of the parts in
+        `then`, where `here` is the set of these far nodes, and whether no far node was left out.
+        """
+        ...
+
+
 class Statements:
     """The statements of one state of a graph in a store, as patterns need them (`patterns.remote.solutions.PatternStore`)."""
 
-    def __init__(self, store: QueryStore) -> None:
-        self._store = store
+    def __init__(self, store: QueryStore, ends: EndStore | None = None) -> None:
+        """Without `ends`, edges are read from whole statements."""
+        self._store, self._ends = store, ends
         self._period: Period | None = None
         #: The counts of the graph, None if they are unknown.
         self.counts: Mapping[str, int] | None = None
@@ -425,20 +470,22 @@ class Statements:
         """Return the joins of a search, over fetched edges."""
         return FetchedParts(self, catalogue, tally)
 
-    def copy_edges(self, catalogue: Catalogue) -> bool:
-        """Read all edges of a small graph into the catalogue, from its second search on. Tell whether it has them."""
+    def copy_edges(self, catalogue: Catalogue) -> Tally | None:
+        """Read all edges of a small graph into the catalogue, from its second search on. Return what this took, or None
+        if the catalogue has no edges.
+        """
         catalogue.searches += 1
         counts = self.counts
         if counts is None or catalogue.searches == 1 or counts["relations"] + counts["attributes"] > MAX_COPIED:
-            return False
+            return None
 
-        def read() -> SearchGraph:
-            predicates = np.flatnonzero(catalogue.used).tolist()
-            edges = self.edges(catalogue, None, "subject", predicates, statements=True, tally=Tally())
-            return adjacency(catalogue, [edges])
+        def read() -> tuple[SearchGraph, Tally]:
+            predicates, tally = np.flatnonzero(catalogue.used).tolist(), Tally()
+            return adjacency(catalogue, [self.edges(catalogue, None, "subject", predicates, statements=True, tally=tally)]), tally
 
-        catalogue.graph = shared(catalogue.kept, "edges", read)
-        return True
+        result: Tally
+        catalogue.graph, result = shared(catalogue.kept, "edges", read)
+        return result
 
     def catalogue_now(self) -> Catalogue:
         """Read the catalogue of the graph."""
@@ -493,26 +540,58 @@ class Statements:
 
         With `statements`, there is one row per statement, with a key from its id; else equal triples may share one row.
         """
-        last = len(catalogue.predicates)
-        names = tuple(catalogue.predicates[number] for number in predicates if number != last)
         edges = [np.empty((0, 4), np.int64)]
-        for chunk in [None] if nodes is None else _chunks(nodes.tolist()):
-            entities, units = None if chunk is None else _entities(catalogue, chunk), list[Unit]()
-            if names and (entities is None or entities.ids):
-                units.append(Unit(alg.Scan(entities, names, end, family="any" if end == "subject" else "relation")))
+        for chunk in [None] if nodes is None else _chunks(nodes.tolist(), _NAMED if self._ends is None else self._ends.ends_of):
             texts = [catalogue.key(number) for number in chunk or () if catalogue.is_text(number)]
-            if names and texts and end == "object":
-                units.append(_with_text(None, names, texts))
-            if last in predicates and (entities is None or entities.ids):
-                units.append(self._members(catalogue, entities, end))
-            if units:
-                check()
-                edges.append(self.edges_of(units, catalogue, statements=statements, tally=tally))
+            parts = self._parts(catalogue, None if chunk is None else _entities(catalogue, chunk), end, predicates, texts)
+            if not parts:
+                continue
+            check()
+            if self._ends is None:
+                units = [Unit(part) if isinstance(part, alg.Facts) else self._members(part) for part in parts]
+                edges.append(edges_in(self._read(units, tally, ends=not statements), catalogue, statements=statements))
+                continue
+            rows = self._ends.ends(parts, tally, statements=statements)
+            edges.append(self._edges(rows, catalogue, tally, statements=statements))
         return np.concatenate(edges)
 
-    def edges_of(self, units: Sequence[Unit], catalogue: Catalogue, *, statements: bool, tally: Tally) -> Edges:
-        """Return the edges of some units. See `edges`."""
-        return edges_in(self._read(units, tally, ends=not statements), catalogue, statements=statements)
+    def _parts(
+        self, catalogue: Catalogue, of: alg.ById | None, end: End, predicates: Sequence[int], texts: Sequence[str] = ()
+    ) -> list[EndPart]:
+        """Return the statements and stated memberships with these entities (None: any) or texts at one end."""
+        facts, last = list[alg.Facts](), len(catalogue.predicates)
+        names = tuple(catalogue.predicates[number] for number in predicates if number != last)
+        if names and (of is None or of.ids):
+            facts.append(alg.Scan(of, names, end, family="any" if end == "subject" else "relation"))
+        if names and texts and end == "object":
+            facts.append(_with_text(None, names, texts))
+        if self._ends is not None and (period := self._period) is not None:
+            facts = [alg.During(part, period.relation, period.interval) for part in facts]
+        if last not in predicates or (of is not None and not of.ids):
+            return [*facts]
+        concepts = None if of is None or end == "subject" else self.concepts(catalogue, of.ids)
+        return [*facts, alg.MembershipPattern(of if end == "subject" else None, concepts, direct=True)]
+
+    def _edges(self, rows: Sequence[EndRow], catalogue: Catalogue, tally: Tally, *, statements: bool) -> Edges:
+        """Return the edges of rows whose ends and predicate are in the catalogue."""
+        assert self._ends is not None
+        own, names, last = self._ends, catalogue.predicate_numbers, len(catalogue.predicates)
+        tally.queries, tally.rows = tally.queries + 1, tally.rows + len(rows)
+        predicates = {kind: last if kind is None else names.get(own.predicate_of(kind), -1) for kind in {row[1] for row in rows}}
+        keys = shared(catalogue.kept, "nodes", lambda: _numbers(own.node_keys(catalogue.ids, catalogue.texts)))
+        number = catalogue.identified if keys is None else keys.__getitem__
+        edges = [
+            (
+                number(subject),
+                predicates[kind],
+                catalogue.text(text) if target is None else number(target),
+                key if statements else 0,
+            )
+            for subject, kind, target, text, key in rows
+            if target is not None or text is not None
+        ]
+        result: Edges = np.array(edges, np.int64).reshape(-1, 4)
+        return result[(result[:, :3] >= 0).all(axis=1)]
 
     def edges_on(
         self, catalogue: Catalogue, nodes: Numbers, end: End, predicates: Sequence[int], few: int | None,
@@ -522,18 +601,65 @@ class Statements:
         that lead on from these by `then`; and whether no far node was left out. None if the store has no single query
         for this.
         """
-        return None
+        numbers = nodes.tolist()
+        if not isinstance(self._ends, JoinedEnds) or not catalogue.sorts_alike or len(numbers) > self._ends.ends_of:
+            return None
+        far_texts = end == "subject" and any(map(catalogue.has_texts, predicates))
+        # Statements of a text are found by its value.
+        if any(map(catalogue.is_text, numbers)) or (far_texts and then is not None and then[0] == "object"):
+            return None
+        here = alg.ById(("",))
+        onward = [] if then is None else self._parts(catalogue, here, *then)
+        parts = self._parts(catalogue, _entities(catalogue, numbers), end, predicates)
+        rows, next_rows, complete = self._ends.ends_on(parts, end, few, here, onward, tally)
+        tally.queries -= 1
+        first, second = (self._edges(part, catalogue, tally, statements=statements) for part in (rows, next_rows))
+        return first, second, complete
 
-    def _members(self, catalogue: Catalogue, of: alg.ById | None, end: End) -> Unit:
-        """Return the memberships with some entities (None: any) at one end."""
-        if of is None or end == "subject":
-            return _memberships(of, None)
-        concepts = self.concepts(catalogue, of.ids)
+    def _members(self, part: alg.MembershipPattern) -> Unit:
+        """Return the memberships of a pattern as a unit to fetch."""
+        entities, concepts = cast("alg.Entities | None", part.member), cast("alg.Entities | None", part.concept)
+        if concepts is None:
+            return _memberships(entities, None)
         members: alg.Entities = alg.Members(concepts)
         if cast("StoredSchema", self._store.naming_schema).concept_members:
             # `Members` leaves concepts out.
             members = alg.Union((members, alg.AllEntities((EntityKind.CONCEPT,))))
         return Unit(members, (members,), concepts)
+
+    def passed_over(self, catalogue: Catalogue, costs: Costs) -> str | None:
+        """Return the nearest predicate, by its cost, if no edge of the period has it (`patterns.distance.terms.nearer_name`)."""
+        first: tuple[int, str] | None = None
+        for cost, name, number in sorted(zip(costs.tolist(), catalogue.predicate_names, range(len(costs)), strict=True)):
+            if (first is not None and cost > first[0]) or cost >= BARRED:
+                break
+            if catalogue.used[number] and (number == len(catalogue.predicates) or self._occurs(catalogue, name, edges=True)):
+                return None
+            if first is None and number < len(catalogue.predicates) and self._occurs(catalogue, name, edges=False):
+                first = cost, name
+        return None if first is None else first[1]
+
+    def _occurs(self, catalogue: Catalogue, name: str, *, edges: bool) -> bool:
+        """Tell whether a statement of the period has a predicate, with `edges` one between nodes, or else a qualifier key."""
+        period = self._period
+        assert period is not None
+
+        def among(facts: alg.Facts) -> alg.Facts:
+            return alg.During(facts, period.relation, period.interval)
+
+        def ask() -> bool:
+            text = alg.any_of([alg.Compare("=", ""), alg.Compare("!=", "")])
+            plans: list[alg.Scalar] = [alg.Exists(among(alg.Scan(None, (name,), family="relation")))]
+            plans.append(alg.Exists(among(alg.Where(alg.Scan(None, (name,), family="attribute"), text))))
+            if not edges:
+                plans = [alg.Exists(among(alg.Scan(None, (name,)))), alg.Count(alg.Qualifiers(among(alg.Scan(None, None)), name))]
+            return any(plan_answer(self._store, plan).values[0] for plan in plans)
+
+        occurring: dict[str, Any] = catalogue.kept.setdefault("occurring", {})
+        if len(occurring) > _OCCURRING:
+            occurring.clear()
+        result: bool = shared(occurring, f"{edges} {period} {name}", ask)
+        return result
 
     def holders(self, catalogue: Catalogue, nodes: Numbers | None, plan: ValuePlan, tally: Tally) -> Holders:
         """Return those of some nodes (None: any) that have a value matching a plan, and its predicate, by number. A
@@ -560,7 +686,7 @@ class Statements:
         if pairs:
             units.append(Unit(alg.Where(alg.Scan(entities, None, reach="object", family="relation"), alg.Among(entities))))
         if texts:
-            units.append(_with_text(entities, None, texts))
+            units.append(Unit(_with_text(entities, None, texts)))
         if pairs and catalogue.used[-1]:
             units.append(_memberships(entities, entities))
         for numbers, plan in values:
@@ -571,8 +697,8 @@ class Statements:
 class PlannedPatterns(Statements):
     """Patterns on one state of a graph in a store."""
 
-    def __init__(self, store: QueryStore, vectors: NameVectors) -> None:
-        super().__init__(store)
+    def __init__(self, store: QueryStore, vectors: NameVectors, ends: EndStore | None = None) -> None:
+        super().__init__(store, ends)
         self._vectors = vectors
         #: Warnings added to every search.
         self.notes: list[str] = []
@@ -596,15 +722,9 @@ class PlannedPatterns(Statements):
         terms = self._terms.get(key)
         if terms is None:
             terms = self._terms[key] = self._vectors.terms(self.catalogue, encoder)
-        matches, tally = match_remote(
+        return match_remote(
             self.at(period), self.catalogue, terms, program, limit=limit, noted=self.notes, period=period, **options
         )
-        self.tell(matches, tally)
-        return matches
-
-    def tell(self, matches: Matches, tally: Tally) -> None:
-        """Add the queries that a search sent to its result."""
-        matches.sparql = "\n\n".join(tally.texts) or None
 
     def index(self, encoder: Encoder, on_progress: OnProgress | None) -> IndexReport:
         """Encode and store the vectors of the graph's names, for patterns from now on."""
@@ -628,8 +748,8 @@ def edged_predicates(schema: StoredSchema) -> dict[str, bool]:
     return {name: name in with_edges for name in {*schema.relations, *schema.attributes, *schema.qualifiers}}
 
 
-def _chunks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (numbers[start : start + _NAMED] for start in range(0, len(numbers), _NAMED))
+def _chunks(numbers: Sequence[int], most: int = _NAMED) -> Iterator[Sequence[int]]:
+    return (numbers[start : start + most] for start in range(0, len(numbers), most))
 
 
 def _entities(catalogue: Catalogue, numbers: Iterable[int]) -> alg.ById:
@@ -637,8 +757,19 @@ def _entities(catalogue: Catalogue, numbers: Iterable[int]) -> alg.ById:
     return alg.ById(tuple(dict.fromkeys(catalogue.key(number) for number in numbers if not catalogue.is_text(number))))
 
 
-def _with_text(of: alg.Entities | None, names: tuple[str, ...] | None, texts: Sequence[str]) -> Unit:
-    return Unit(alg.Where(alg.Scan(of, names, family="attribute"), alg.any_of([alg.Compare("=", text) for text in texts])))
+def _with_text(of: alg.Entities | None, names: tuple[str, ...] | None, texts: Sequence[str]) -> alg.Facts:
+    return alg.Where(alg.Scan(of, names, family="attribute"), alg.any_of([alg.Compare("=", text) for text in texts]))
+
+
+class _Numbers(dict[Any, int]):
+    """Numbers of nodes; -1 for others."""
+
+    def __missing__(self, node: Any) -> int:
+        return -1
+
+
+def _numbers(keys: Mapping[Any, int] | None) -> _Numbers | None:
+    return None if keys is None else _Numbers(keys)
 
 
 def _memberships(members: alg.Entities | None, concepts: alg.Entities | None) -> Unit:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import cached
 from condgraph.languages.pattern.pattern import Pattern
 from condgraph.patterns.distance.domains import PairEdges
-from condgraph.patterns.graph import text_nodes
+from condgraph.patterns.graph import Costs, text_nodes
 from condgraph.patterns.options import MatchOptions
 from condgraph.patterns.problem import Problem, Server
 from condgraph.patterns.reader import SnapshotReader
@@ -35,8 +35,8 @@ class PatternStore(Protocol):
         """Return the server side of a search, which joins the connected parts of a pattern."""
         ...
 
-    def copy_edges(self, catalogue: Catalogue) -> bool:
-        """Tell whether the catalogue has all edges, after reading them if that is worth it."""
+    def copy_edges(self, catalogue: Catalogue) -> Tally | None:
+        """Read all edges into the catalogue if that is worth it; return what this took, or None if it is not."""
         ...
 
     def of_types(self, catalogue: Catalogue, types: Sequence[str]) -> NDArray[np.int32]:
@@ -47,6 +47,10 @@ class PatternStore(Protocol):
         self, catalogue: Catalogue, nodes: NDArray[np.int32] | None, plan: ValuePlan, tally: Tally
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return those of some nodes (None: any) that have a value matching a plan, and its predicate."""
+        ...
+
+    def passed_over(self, catalogue: Catalogue, costs: Costs) -> str | None:
+        """Return the nearest predicate if no edge of the period has it."""
         ...
 
     def between(self, catalogue: Catalogue, pairs: Sequence[tuple[int, int]], values: Sequence[Held] = ()) -> Snapshot:

@@ -190,6 +190,11 @@ def test_patterns(compiler: Compiling, test: Condition, v: str, objects: Objects
     if isinstance(test, alg.AllOf):
         return [line for part in test.conditions for line in test_patterns(compiler, part, v, objects, kinds)]
     if isinstance(test, alg.AnyOf):
+        equal = [part.value for part in test.conditions if isinstance(part, alg.Compare) and part.operator == "="]
+        texts = [value for value in equal if isinstance(value, str)]
+        if len(texts) == len(test.conditions):
+            t = compiler.variable("t")
+            return [f"VALUES {t} {{ {' '.join(map(string, dict.fromkeys(texts)))} }} {v} {_TEXT_OF[objects]} {t} ."]
         alternatives = [(part, test_patterns(compiler, part, v, objects, kinds)) for part in _alternatives(test)]
         parts = [(part, lines) for part, lines in alternatives if lines != _NO_ROWS]
         if len(parts) < 2:
@@ -243,9 +248,13 @@ def _compare(compiler: Compiling, test: alg.Compare, v: str, objects: Objects, k
     raise PlanError("an unknown value cannot be compared")
 
 
+#: The path to the text of a node.
+_TEXT_OF: Final = {"entity": "<pred:name>", "value": "<pred:value>", "any": "<pred:name>|<pred:value>"}
+
+
 def _text(compiler: Compiling, operator: Operator, text: str, v: str, objects: Objects, kinds: Kinds | None) -> list[str]:
     """Return patterns for texts, and for entities by their names."""
-    path = {"entity": "<pred:name>", "value": "<pred:value>", "any": "<pred:name>|<pred:value>"}[objects]
+    path = _TEXT_OF[objects]
     if operator == "=":
         return [f"{v} {path} {string(text)} ."]
     t = compiler.variable("t")
