@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from condgraph.engine.bounds import different
+from condgraph.engine.bounds import different, remembered
 from condgraph.engine.errors import nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.snapshot.readings import Reading, attribute_reading, qualifier_reading
@@ -176,10 +176,6 @@ class Schema:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._attributes: dict[int, Kinds] = {}
-        self._qualifiers: dict[tuple[int, int], Kinds] = {}
-        self._ends: dict[tuple[int, End], Classes] = {}
-        self._below: dict[str, Classes] = {}
         #: A cache for other modules, as long as this generation is open (for example indexes of names).
         self.kept: dict[str, Any] = {}
 
@@ -258,60 +254,52 @@ class Schema:
 
     # -- types -------------------------------------------------------------------------------------
 
+    @remembered
     def attribute_kinds(self, name: str) -> Kinds:
         """Return the types and units of an attribute's values, with their counts; empty if there is no such
         attribute.
         """
-        number = self._snapshot.predicate(name)
-        kinds = self._attributes.get(number)
-        if kinds is None:
-            get, texts = self._snapshot.arrays.get, self._snapshot.texts
-            predicates, kinds = get("grp.pred"), {}
-            for run in range(*np.searchsorted(predicates, [number, number + 1]).tolist()):
-                unit = int(get("grp.unit")[run])
-                key = Kind(int(get("grp.kind")[run])), texts[unit] if unit >= 0 else NO_UNIT
-                kinds[key] = int(get("grp.start")[run + 1] - get("grp.start")[run])
-            self._attributes[number] = kinds
+        number, get, texts = self._snapshot.predicate(name), self._snapshot.arrays.get, self._snapshot.texts
+        kinds: Kinds = {}
+        for run in range(*np.searchsorted(get("grp.pred"), [number, number + 1]).tolist()):
+            unit = int(get("grp.unit")[run])
+            key = Kind(int(get("grp.kind")[run])), texts[unit] if unit >= 0 else NO_UNIT
+            kinds[key] = int(get("grp.start")[run + 1] - get("grp.start")[run])
         return kinds
 
+    @remembered
     def qualifier_kinds(self, key: str, predicate: str | None = None) -> Kinds:
         """Return the types and units of a qualifier's values, on one predicate or on any; empty if there are none."""
         number = self._snapshot.predicate(key)
         owner = -1 if predicate is None else self._snapshot.predicate(predicate)
         if number < 0 or (predicate is not None and owner < 0):
             return {}
-        kinds = self._qualifiers.get((number, owner))
-        if kinds is None:
-            get, texts = self._snapshot.arrays.get, self._snapshot.texts
-            rows = get("sch.q.key") == number
-            if owner >= 0:
-                rows = rows & (get("sch.q.pred") == owner)
-            kinds = {}
-            for row in np.flatnonzero(rows).tolist():
-                unit = int(get("sch.q.unit")[row])
-                kind = Kind(int(get("sch.q.kind")[row])), texts[unit] if unit >= 0 else NO_UNIT
-                kinds[kind] = kinds.get(kind, 0) + int(get("sch.q.count")[row])
-            self._qualifiers[number, owner] = kinds
+        get, texts = self._snapshot.arrays.get, self._snapshot.texts
+        rows = get("sch.q.key") == number
+        if owner >= 0:
+            rows = rows & (get("sch.q.pred") == owner)
+        kinds: Kinds = {}
+        for row in np.flatnonzero(rows).tolist():
+            unit = int(get("sch.q.unit")[row])
+            kind = Kind(int(get("sch.q.kind")[row])), texts[unit] if unit >= 0 else NO_UNIT
+            kinds[kind] = kinds.get(kind, 0) + int(get("sch.q.count")[row])
         return kinds
 
+    @remembered
     def several_values(self, name: str, *, qualifier: bool = False) -> bool | None:
         """Return whether an entity has several values of an attribute, or a statement of a qualifier; None if
         unknown.
         """
-        cache: dict[tuple[str, bool], bool] = self.kept.setdefault("several values", {})
-        result = cache.get((name, qualifier))
-        if result is None:
-            snapshot, number = self._snapshot, self._snapshot.predicate(name)
-            owners: NDArray[Any] = np.empty(0, np.int32)
-            if qualifier and number >= 0:
-                cells = snapshot.ordered("q")
-                places = [cells.numbers(begin, end) for _, _, begin, end in snapshot.qualifier_groups(number)]
-                owners = snapshot.arrays.get("q.owner")[np.concatenate(places)] if places else owners
-            elif number >= 0:
-                low, high = snapshot.attribute_offsets[number : number + 2]
-                owners = snapshot.attribute_subject[low:high]
-            result = cache[name, qualifier] = len(different(owners)) < len(owners)
-        return result
+        snapshot, number = self._snapshot, self._snapshot.predicate(name)
+        owners: NDArray[Any] = np.empty(0, np.int32)
+        if qualifier and number >= 0:
+            cells = snapshot.ordered("q")
+            places = [cells.numbers(begin, end) for _, _, begin, end in snapshot.qualifier_groups(number)]
+            owners = snapshot.arrays.get("q.owner")[np.concatenate(places)] if places else owners
+        elif number >= 0:
+            low, high = snapshot.attribute_offsets[number : number + 2]
+            owners = snapshot.attribute_subject[low:high]
+        return len(different(owners)) < len(owners)
 
     @cached_property
     def shown(self) -> Shown:
@@ -348,32 +336,26 @@ class Schema:
 
     # -- classes of entities -----------------------------------------------------------------------
 
+    @remembered
     def end_classes(self, predicate: str, end: End) -> Classes | None:
         """Return the classes of the subjects, or objects, of all statements of a predicate; None if unknown."""
         snapshot, number = self._snapshot, self._snapshot.predicate(predicate)
         if number < 0:
             return frozenset()
-        classes = self._ends.get((number, end))
-        if classes is None:
-            is_end = np.zeros(snapshot.entities, bool)
-            low, high = snapshot.relation_offsets[number : number + 2]
-            is_end[(snapshot.relation_subject if end == "subject" else snapshot.relation_object)[low:high]] = True
-            if end == "subject":
-                low, high = snapshot.attribute_offsets[number : number + 2]
-                is_end[snapshot.attribute_subject[low:high]] = True
-            classes = self._ends[number, end] = self._classes(is_end)
-        return classes
+        is_end = np.zeros(snapshot.entities, bool)
+        low, high = snapshot.relation_offsets[number : number + 2]
+        is_end[(snapshot.relation_subject if end == "subject" else snapshot.relation_object)[low:high]] = True
+        if end == "subject":
+            low, high = snapshot.attribute_offsets[number : number + 2]
+            is_end[snapshot.attribute_subject[low:high]] = True
+        return self._classes(is_end)
 
+    @remembered
     def concept_classes(self, name: str) -> Classes | None:
         """Return the classes of the members of the concepts with a name, including subclasses."""
-        classes = self._below.get(name)
-        if classes is None:
-            get = self._snapshot.arrays.get
-            concepts = below(self._snapshot.concepts_named(name), get("sub.c"), get("sub.p"))
-            classes = self._below[name] = frozenset(
-                ("concept", concept_name) for concept_name in map(self._snapshot.name, concepts)
-            )
-        return classes
+        get = self._snapshot.arrays.get
+        concepts = below(self._snapshot.concepts_named(name), get("sub.c"), get("sub.p"))
+        return frozenset(("concept", concept_name) for concept_name in map(self._snapshot.name, concepts))
 
     def table_classes(self, source: str) -> Classes | None:
         """Return the classes of the rows of a table."""

@@ -152,39 +152,23 @@ def _every(run: Run, node: alg.AllEntities) -> Iterator[SearchRecord]:
     yield SearchRecord("rows" if node.kinds == (EntityKind.ROW,) else "entities", (), "", node.source, node)
 
 
-def _by_name(run: Run, node: alg.ByName) -> Iterator[SearchRecord]:
-    yield SearchRecord("entities", node.names, "", None, node)
-
-
-def _same_name(run: Run, node: alg.SameName) -> Iterator[SearchRecord]:
-    yield from _name_records(_sorted_names(run, run.entities(node.of)))
-
-
-def _referents(run: Run, node: alg.Referents) -> Iterator[SearchRecord]:
-    yield from _name_records(_texts(run, run.values(node.values)))
-
-
 def _name_records(names: tuple[str, ...]) -> Iterator[SearchRecord]:
     if names:
         yield SearchRecord("entities", names, "", None, alg.ByName(names))
 
 
-def _by_id(run: Run, node: alg.ById) -> Iterator[SearchRecord]:
-    """Nothing is searched: an id has at most one entity."""
-    return iter(())
-
-
-#: Every operator that reads the graph; a test compares it with the algebra.
+#: Every operator that reads the graph; a test compares it with the algebra. By id nothing is searched: an id has at most
+#: one entity.
 RECORDERS: Final[dict[type[Node], Callable[[Run, Any], Iterator[SearchRecord]]]] = {
     alg.Scan: _scan,
     alg.ArgExtreme: _extreme_records,
     alg.Members: _members,
     alg.Neighbour: _rows,
     alg.AllEntities: _every,
-    alg.ById: _by_id,
-    alg.ByName: _by_name,
-    alg.SameName: _same_name,
-    alg.Referents: _referents,
+    alg.ById: lambda run, node: iter(()),
+    alg.ByName: lambda run, node: iter((SearchRecord("entities", node.names, "", None, node),)),
+    alg.SameName: lambda run, node: _name_records(_sorted_names(run, run.entities(node.of))),
+    alg.Referents: lambda run, node: _name_records(_texts(run, run.values(node.values))),
 }
 
 

@@ -263,9 +263,7 @@ class BagSeries(Series):
         return ranked([cell.text for cell in self._decoded(at.take(first))]).take(inverse)
 
     def decimals(self, at: Places) -> Decimals | None:
-        if self._type_of(at) != Kind.QUANTITY:
-            return None
-        if not len(at):
+        if self._type_of(at) != Kind.QUANTITY or not len(at):
             return None
         unit = self._unit
         if unit is None:
@@ -354,9 +352,7 @@ class ListSeries(Series):
         return hashed([identity(value) for value in watched(self._values(at))])
 
     def spellings(self, at: Places) -> Places | None:
-        texts = [cell.text for cell in self.cells(at)]
-        rank = {text: number for number, text in enumerate(sorted(set(texts)))}
-        return np.fromiter(map(rank.__getitem__, texts), np.int64, len(texts))
+        return ranked([cell.text for cell in self.cells(at)])
 
     def decimals(self, at: Places) -> Decimals | None:
         units: set[str] = set()

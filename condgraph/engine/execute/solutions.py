@@ -106,9 +106,8 @@ def _equal_pairs(run: Run, node: alg.Join, left: rowset.RowSet, right: rowset.Ro
     results = list(rowset.pairs(packed[: len(bound_rows[0])], packed[len(bound_rows[0]) :]))
     if not results:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    return bound_rows[0].take(np.concatenate([part[0] for part in results])), bound_rows[1].take(
-        np.concatenate([part[1] for part in results])
-    )
+    lefts, rights = (np.concatenate(positions) for positions in zip(*results, strict=True))
+    return bound_rows[0].take(lefts), bound_rows[1].take(rights)
 
 
 def _equality_codes(run: Run, expression: ex.Expression, of: rowset.RowSet, keys: dict[Any, int]) -> rowset.Places | None:
@@ -174,10 +173,10 @@ def mark_join(run: Run, node: alg.MarkJoin) -> rowset.RowSet:
 def minus_rows(run: Run, node: alg.MinusRows) -> rowset.RowSet:
     """Return the left rows without a compatible right row that binds one of their variables."""
     left, right, shared = _both(run, node)
+    if not shared:
+        return left
     right = right.only(shared).distinct()
-    left_positions, right_positions = (
-        rowset.compatible(left, right, shared) if shared else (np.empty(0, np.int64), np.empty(0, np.int64))
-    )
+    left_positions, right_positions = rowset.compatible(left, right, shared)
     share_bound = np.zeros(len(left_positions), bool)
     for name in shared:
         share_bound |= left.columns[name].bound.take(left_positions) & right.columns[name].bound.take(right_positions)
@@ -277,9 +276,8 @@ def _property(run: Run, of: rowset.Terms, key: str) -> rowset.Terms:
     values, inverse = GraphTerms(run.snapshot).values(of.numbers, key)
     distinct_terms = rowset.column_of(run.scope, values)
     # The last item is null, at index -1.
-    column = rowset.Terms(distinct_terms.kind, np.append(distinct_terms.numbers, distinct_terms.numbers.dtype.type(-1))).take(
-        inverse
-    )
+    numbers = np.append(distinct_terms.numbers, distinct_terms.numbers.dtype.type(-1))
+    column = rowset.Terms(distinct_terms.kind, numbers).take(inverse)
     if values and all(type(value) is int and abs(value) < 1 << 62 for value in values) and column.bound.all():
         column.counts = np.array(values, np.int64).take(inverse)
     return column

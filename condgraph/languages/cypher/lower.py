@@ -154,14 +154,10 @@ class Lowering:
 
     def label_set(self, names: Sequence[str]) -> alg.Entities:
         """Return the entities with at least one of some known labels."""
-        sets: list[alg.Entities] = []
-        concepts = [name for name in names if self.schema.has_concept(name)]
-        if concepts:
-            sets.append(alg.Members(alg.ByName(tuple(concepts))))
-        for name in names:
-            if (table := self.schema.table_called(name)) is not None:
-                sets.append(alg.AllEntities((EntityKind.ROW,), source=table, own=True))
-        return alg.union(*sets)
+        concepts = tuple(name for name in names if self.schema.has_concept(name))
+        tables = [table for name in names if (table := self.schema.table_called(name)) is not None]
+        rows = [alg.AllEntities((EntityKind.ROW,), source=table, own=True) for table in tables]
+        return alg.union(*([alg.Members(alg.ByName(concepts))] if concepts else []), *rows)
 
     def having(self, key: str, operator: ex.ComparisonOperator, value: ex.Expression, rows: Rows) -> alg.Entities | None:
         """Return a set that contains every entity whose property compares so with a constant.
