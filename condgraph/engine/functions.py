@@ -524,32 +524,20 @@ def identity(arguments: Sequence[operands.Operand], options: operands.Options) -
     return [value for operand in arguments for value in operand.values]
 
 
+#: The native functions whose names in plans are their own.
+_NAMED: Final = (
+    *(compare, relation, equal, is_in, difference, duration, distance, add, multiply, divide, remainder, percentage),
+    *(extract_number, split, length, identity),
+)
 #: Every native function by its name in plans.
 FUNCTIONS: Final[Mapping[str, operands.Native]] = {
-    "compare": compare,
-    "relation": relation,
-    "equal": equal,
-    "is_in": is_in,
+    **{function.__name__: function for function in _NAMED},
+    **{f"extract_{part}": extract(part) for part in ("year", "month", "day")},
     "is_empty": lambda arguments, options: [not len(arguments[0])],
     "exists": lambda arguments, options: [len(arguments[0]) > 0],
     "not": lambda arguments, options: [not truth(arguments[0])],
     "and": lambda arguments, options: [all(map(truth, arguments))],
     "or": lambda arguments, options: [any(map(truth, arguments))],
-    "difference": difference,
-    "duration": duration,
-    "distance": distance,
-    "add": add,
-    "multiply": multiply,
-    "divide": divide,
-    "remainder": remainder,
-    "percentage": percentage,
     "abs": absolute,
     "round": rounded,
-    "extract_year": extract("year"),
-    "extract_month": extract("month"),
-    "extract_day": extract("day"),
-    "extract_number": extract_number,
-    "split": split,
-    "length": length,
-    "identity": identity,
 }

@@ -94,11 +94,7 @@ class Terms:
             "predicates": {name: _slim(property_) for name, property_ in self.predicates.items()},
             "naming": list(self.naming) if self.naming else None,
             "apart": [[list(form) if form else None, ids] for form, ids in groups.items()],
-            "texts": self.texts,
-            "local": self.local,
-            "star": self.star,
-            "entities": self.entities,
-            "inferred": self.inferred,
+            **{name: getattr(self, name) for name in ("texts", "local", "star", "entities", "inferred")},
         }
         return json.dumps({key: value for key, value in record.items() if value}, ensure_ascii=False, separators=(",", ":"))
 

@@ -85,27 +85,12 @@ class Question:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields as JSON values, including `kopl` and `serial`."""
-        return {
-            "id": self.id,
-            "question": self.question,
-            **({} if self.canonical is None else {"canonical": self.canonical}),
-            "answer": self.answer,
-            "answer_type": self.answer_type,
-            "choices": list(self.choices),
-            **({} if self.fewer is None else {"fewer": self.fewer}),
-            "kind": self.kind,
-            "hops": self.hops,
-            "categories": list(self.categories),
-            "program": self.program,
-            "kopl": self.kopl,
-            "serial": self.serial,
-            "sparql": self.sparql,
-            "cypher": self.cypher,
-            "parameters": self.parameters,
-            "llm_query": self.llm_query,
-            "pattern": None if self.pattern is None else [list(triple) for triple in self.pattern],
-            "entities": list(self.entities),
-        }
+        names = (
+            *("id", "question", "canonical", "answer", "answer_type", "choices", "fewer", "kind", "hops", "categories", "program"),
+            *("kopl", "serial", "sparql", "cypher", "parameters", "llm_query", "pattern", "entities"),
+        )
+        values = {name: getattr(self, name) for name in names}
+        return {name: _listed(values[name]) for name in names if name not in ("canonical", "fewer") or values[name] is not None}
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Question:
@@ -122,6 +107,11 @@ class Question:
             fewer=record.get("fewer"),
             answer_type=record.get("answer_type", ""),
         )
+
+
+def _listed(value: Any) -> Any:
+    """Return tuples as lists."""
+    return list(map(_listed, value)) if isinstance(value, tuple) else value
 
 
 def categories_of(calls: Sequence[Call], hops: int) -> tuple[str, ...]:

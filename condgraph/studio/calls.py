@@ -56,9 +56,7 @@ def about(graph: Graph, arguments: Document) -> Document:
 
 def schema(graph: Graph, arguments: Document) -> Document:
     """Return `Graph.schema` as data."""
-    return graph.schema(
-        source=arguments.get("source"), concept=arguments.get("concept"), predicate=arguments.get("predicate")
-    ).data()
+    return graph.schema(**{name: arguments.get(name) for name in ("source", "concept", "predicate")}).data()
 
 
 def names(graph: Graph, arguments: Document) -> Document:
@@ -89,9 +87,8 @@ def query(graph: Graph, arguments: Document) -> Result:
     if language == PATTERN:
         # Stores search for a pattern directly, without a plan.
         check_options(PATTERN, options)
-        matches = graph.match(program, limit=limit, at=options.get("period"), **engine).asked_with(
-            text, arguments.get("parameters") or {}
-        )
+        matches = graph.match(program, limit=limit, at=options.get("period"), **engine)
+        matches.asked_with(text, arguments.get("parameters") or {})
         return _answered(graph, matches, arguments, result_format, started)
     on_unknown: Any = arguments["on_unknown"]
     answer = graph.query(program, language=language, limit=limit, on_unknown=on_unknown, **engine, **options)
@@ -216,18 +213,7 @@ def bolt(graph: Graph, arguments: Document) -> Result:
 
 
 CALLS: Final[dict[str, Callable[[Graph, Document], Result]]] = {
-    "about": about,
-    "schema": schema,
-    "names": names,
-    "query": query,
-    "match": match,
-    "explain": explain,
-    "tree": tree,
-    "entity": entity,
-    "start": start,
-    "browse": browse,
-    "timeline": timeline,
-    "bolt": bolt,
+    call.__name__: call for call in (about, schema, names, query, match, explain, tree, entity, start, browse, timeline, bolt)
 }
 
 
