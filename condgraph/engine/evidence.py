@@ -149,13 +149,27 @@ class EvidenceList(Sequence[Evidence]):
         (lists by predicate, typed), and an edge for each statement between two entities, with `predicate`,
         `qualifiers` (pairs) and `sources`.
         """
-
-        return to_networkx(self)
+        with requiring("networkx", "networkx"):
+            import networkx
+        graph = networkx.MultiDiGraph()
+        nodes, edges = parts_of(self)
+        graph.add_nodes_from(nodes.items())
+        graph.add_edges_from(edges)
+        return graph
 
     def to_igraph(self) -> igraph.Graph:
         """Return the same as a directed igraph graph, whose nodes have their ids as `id`."""
-
-        return to_igraph(self)
+        with requiring("igraph", "igraph"):
+            import igraph
+        nodes, edges = parts_of(self)
+        places = {ident: place for place, ident in enumerate(nodes)}
+        graph = igraph.Graph(len(nodes), [(places[start], places[end]) for start, end, _ in edges], directed=True)
+        graph.vs["id"] = list(nodes)
+        for key in ("name", "kind", "values"):
+            graph.vs[key] = [about[key] for about in nodes.values()]
+        for key in ("predicate", "qualifiers", "sources"):
+            graph.es[key] = [about[key] for _, _, about in edges]
+        return graph
 
     def _link(self, table: Literal["mem", "sub"], below: int, above: int) -> Evidence:
         snapshot = self._snapshot
@@ -324,29 +338,3 @@ def parts_of(statements: Iterable[Evidence]) -> tuple[Nodes, Edges]:
         else:
             subject["values"].setdefault(record.predicate, []).append(record.object)
     return nodes, edges
-
-
-def to_networkx(statements: Iterable[Evidence]) -> networkx.MultiDiGraph:
-    """`EvidenceList.to_networkx`."""
-    with requiring("networkx", "networkx"):
-        import networkx
-    graph = networkx.MultiDiGraph()
-    nodes, edges = parts_of(statements)
-    graph.add_nodes_from(nodes.items())
-    graph.add_edges_from(edges)
-    return graph
-
-
-def to_igraph(statements: Iterable[Evidence]) -> igraph.Graph:
-    """`EvidenceList.to_igraph`."""
-    with requiring("igraph", "igraph"):
-        import igraph
-    nodes, edges = parts_of(statements)
-    places = {ident: place for place, ident in enumerate(nodes)}
-    graph = igraph.Graph(len(nodes), [(places[start], places[end]) for start, end, _ in edges], directed=True)
-    graph.vs["id"] = list(nodes)
-    for key in ("name", "kind", "values"):
-        graph.vs[key] = [about[key] for about in nodes.values()]
-    for key in ("predicate", "qualifiers", "sources"):
-        graph.es[key] = [about[key] for _, _, about in edges]
-    return graph

@@ -11,6 +11,7 @@ import socket
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 #: The most idle connections of a pool.
@@ -70,6 +71,13 @@ class _Tls(_Plain, http.client.HTTPSConnection):
     pass
 
 
+def _on_wire(kind: type[_Plain], wire: Wire, host: str, **options: Any) -> _Plain:
+    """Return a connection to a host on a wire."""
+    connection = kind(host, **options)
+    connection.wire = wire
+    return connection
+
+
 class _Http(urllib.request.HTTPHandler):
     def __init__(self, wire: Wire) -> None:
         super().__init__()
@@ -78,12 +86,7 @@ class _Http(urllib.request.HTTPHandler):
     def http_open(self, request: Any) -> Any:
         """Open a plain connection."""
 
-        def connect(host: str, **options: Any) -> _Plain:
-            connection = _Plain(host, **options)
-            connection.wire = self._wire
-            return connection
-
-        return self.do_open(connect, request)
+        return self.do_open(partial(_on_wire, _Plain, self._wire), request)
 
 
 class _Https(urllib.request.HTTPSHandler):
@@ -94,12 +97,7 @@ class _Https(urllib.request.HTTPSHandler):
     def https_open(self, request: Any) -> Any:
         """Open an encrypted connection."""
 
-        def connect(host: str, **options: Any) -> _Tls:
-            connection = _Tls(host, **options)
-            connection.wire = self._wire
-            return connection
-
-        return self.do_open(connect, request, context=self._context)  # type: ignore[attr-defined]
+        return self.do_open(partial(_on_wire, _Tls, self._wire), request, context=self._context)  # type: ignore[attr-defined]
 
 
 # -- connections that stay open ----------------------------------------------------------------------
