@@ -222,3 +222,11 @@ def test_nonsense_ends_with_a_typed_error(piece: str) -> None:
     for text in (piece * (1 << 20 // len(piece)), f"SELECT ?x {{ ?x <a> ?y {piece * 100_000}"):
         with pytest.raises(CondgraphError):
             parse(text[: 1 << 20], "http://a.example/", {})
+
+
+def test_a_qualifier_of_entities_alone_is_not_joined_with_all_entities() -> None:
+    graph, query = films(), "SELECT ?n { ?s <pred:fact_h> ?h . ?s <%s> ?w . ?w <pred:name> ?n }"
+    options = {"language": "sparql", "base": "http://condgraph.example/default/"}
+    assert graph.query(query % "with", **options).texts == ["Al"]
+    assert not graph.query(query % "role", **options).texts
+    assert ["Join" in graph.explain(query % key, **options) for key in ("with", "role")] == [False, True]

@@ -16,6 +16,7 @@ from condgraph.engine.algebra import expressions as ex
 from condgraph.engine.errors import UnknownNameError, nearest
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.iris import NAMESPACE, PRED, RDF, VALUE, XSD, decode
+from condgraph.engine.values import Kind
 from condgraph.languages.sparql.syntax import Basic, Iri, Lit, Term, Triple, Var, beyond
 
 if TYPE_CHECKING:
@@ -237,10 +238,13 @@ class Matching:
         for key, value in said.qualifiers:
             if isinstance(value, Lit):
                 raise beyond("a literal in place of a node", "<pred:value> leads to what the node of a value says")
+            kinds = self._names.schema.qualifier_kinds(key)
+            sort: Sort = "entity" if kinds and all(kind is Kind.ENTITY for kind, _ in kinds) else "node"
             if isinstance(value, Var):
-                self._is(value.name, "node")
-                self._mixed.add(value.name)
-            qualifiers.append(solutions.QualifierPattern(key, self._place(value, "node")))
+                self._is(value.name, sort)
+                if sort == "node":
+                    self._mixed.add(value.name)
+            qualifiers.append(solutions.QualifierPattern(key, self._place(value, sort)))
         self._pattern(said.subject, predicate, said.object, term.name, tuple(qualifiers))
 
     # -- places ------------------------------------------------------------------------------------
