@@ -23,6 +23,9 @@ class GraphKnowledge(Protocol):
     def has_relation(self, name: str) -> bool:
         """Return whether a statement with this predicate has an entity as object."""
 
+    def has_entity(self, name: str) -> bool:
+        """Return whether some entity or concept has exactly this name."""
+
     def has_text(self, text: str) -> bool:
         """Return whether the graph contains exactly this text."""
 

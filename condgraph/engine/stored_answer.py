@@ -252,7 +252,10 @@ class _StoreLookup:
     def alike(self, of: Entities) -> list[str]:
         names = self._names.get(id(of))
         if names is None:
-            names = self._names[id(of)] = self.texts(Names(of), MAX_ENTITIES)
+            names = (
+                list(filter(self.schema.has_entity, of.names)) if isinstance(of, ByName) else self.texts(Names(of), MAX_ENTITIES)
+            )
+            self._names[id(of)] = names
             self._pending.append(of)
         names = list(dict.fromkeys(watched(names)))
         first = names[: self.batch]

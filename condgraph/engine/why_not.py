@@ -297,6 +297,10 @@ def result_of(plan: Node) -> Node:
     return plan
 
 
+#: Operators that are counted only if an explanation needs their size.
+_UNSIZED: Final = (alg.Scalar, alg.AllEntities, alg.ByName)
+
+
 class Program:
     """A plan, the number of results of each operator, and the plan with an operator replaced. On a server the sizes
     are one query, without operators whose emptiness follows from others; in process each is counted on first use.
@@ -313,7 +317,7 @@ class Program:
         if lookup.batch > 1:
             self._empty_with = _empty_together(self.order, self.inputs)
             known = {*self._sizes, *self._empty_with}
-            sized = [node for node in self.order if id(node) not in known and not isinstance(node, alg.Scalar)]
+            sized = [node for node in self.order if id(node) not in known and not isinstance(node, _UNSIZED)]
             self._sizes.update(zip(map(id, sized), lookup.counts(sized), strict=True))
         self._all_users: dict[int, list[Node]] = {}
         self._all_inputs: dict[int, list[Node]] = {}
@@ -330,8 +334,17 @@ class Program:
 
     def is_empty(self, node: Node) -> bool:
         """Return whether an operator yields no results."""
-        alike = self._empty_with.get(id(node)) if id(node) not in self._sizes else None
-        return self.size(node) == 0 if alike is None else self.is_empty(alike)
+        if id(node) not in self._sizes:
+            if (alike := self._empty_with.get(id(node))) is not None:
+                return self.is_empty(alike)
+            if isinstance(node, alg.ByName) and self.lookup.batch > 1:
+                # Lowering or the answer looked them up.
+                return not any(map(self.lookup.schema.has_entity, node.names))
+            if isinstance(node, alg.AllEntities) and not all(
+                self.is_empty(user) for user in self.order if any(child is node for child in self.needed(user))
+            ):
+                return False
+        return self.size(node) == 0
 
     def failing(self) -> Node:
         """Return the first operator that yielded nothing although every input it needs yielded something."""
@@ -555,7 +568,7 @@ def _scan_reason(scan: Scan, program: Program) -> str:
         return "there are no such statements"
     if scan.of is None or isinstance(scan.of, alg.AllEntities):
         return f"nothing has {either(scan.predicates)} {_DIRECTION_TEXTS[_direction_of(scan)]}"
-    if (size := program.size(scan.of) or 0) > MAX_ENTITIES:
+    if not isinstance(scan.of, alg.ByName) and (size := program.size(scan.of) or 0) > MAX_ENTITIES:
         return f"none of {size:,} entities has {either(scan.predicates)} {_DIRECTION_TEXTS[_direction_of(scan)]}"
     return instead(scan, lookup)
 
@@ -953,19 +966,30 @@ def _nearest_bound(
     """Return the operator with the nearest value for which the whole program yields something; None if there is none."""
     lookup = program.lookup
 
+    tried: dict[int, Any] = {}
+
     def gives(conditions: Sequence[Condition]) -> list[Any]:
         """Return the operator with each condition; None where the program yields nothing with it."""
-        tried = [replace(node, condition=condition) for condition in conditions]
-        sizes = lookup.changed(program, [program.freed(node, fresh) for fresh in tried])
-        return [fresh if size else None for fresh, size in zip(tried, sizes, strict=True)]
+        fresh = [tried.setdefault(id(condition), replace(node, condition=condition)) for condition in conditions]
+        sizes = lookup.changed(program, [program.freed(node, other) for other in fresh])
+        return [other if size else None for other, size in zip(fresh, sizes, strict=True)]
+
+    def between(low: int, high: int) -> list[int]:
+        """Return places between two, as many as one query tries."""
+        parts = min(max(lookup.batch, 1), high - low - 1)
+        return [low + (high - low) * (at + 1) // (parts + 1) for at in range(parts)]
 
     def is_comparable(value: Any) -> bool:
         return type(value) is type(best) and getattr(value, "unit", "") == getattr(best, "unit", "")
 
-    (fresh,) = gives([Compare(operator, best)])
+    nearest_one, inner = Compare(operator, best), carried(node)[0]
+    if lookup.batch > 1:
+        # One query tries both.
+        tried[id(nearest_one)] = replace(node, condition=nearest_one)
+        lookup.changed(program, [program.freed(node, tried[id(nearest_one)]), program.freed(node, inner)])
+    (fresh,) = gives([nearest_one])
     if fresh is not None:
         return fresh
-    inner = carried(node)[0]
     if lookup.changed(program, [program.freed(node, inner)]) == [0]:
         return None
     supporting_facts = None if isinstance(node, alg.FilterValues) else lookup.behind(program.changed(node, inner), node.facts)
@@ -986,19 +1010,21 @@ def _nearest_bound(
         conditions: list[Condition] = [alg.AllOf((Compare(towards, value), limit)) for value in values]
     else:
         conditions = [Compare(operator, value) for value in values]
-    if not values or gives(conditions[-1:]) == [None]:
+    if not values:
         return None
     # A looser bound yields at least as much, so the values can be bisected.
     low, high = 0, len(values) - 1
+    if lookup.batch > 1:
+        gives([conditions[at] for at in (*between(low, high), high)])
+    if gives(conditions[-1:]) == [None]:
+        return None
     while high - low > 1:
         check()
-        # On a server, as many as one query tries.
-        parts = min(max(lookup.batch, 1), high - low - 1)
-        tried = [low + (high - low) * (at + 1) // (parts + 1) for at in range(parts)]
-        outcomes = gives([conditions[at] for at in tried])
-        first = next((at for at, fresh in zip(tried, outcomes, strict=True) if fresh is not None), high)
-        low, high = max([low, *(at for at in tried if at < first)]), first
-    (fresh,) = gives([Compare(operator, values[high])])
+        places = between(low, high)
+        outcomes = gives([conditions[at] for at in places])
+        first = next((at for at, fresh in zip(places, outcomes, strict=True) if fresh is not None), high)
+        low, high = max([low, *(at for at in places if at < first)]), first
+    (fresh,) = gives([conditions[high]])
     return fresh
 
 
