@@ -245,13 +245,17 @@ def _bound_text(seconds: int, *, last: bool = False) -> str:
 
 
 def format_number(number: Number) -> str:
-    """Return the text of a number without loss: integral ones as integers, others in Python's shortest form."""
+    """Return the text of a number without loss: integral ones as integers, others in Python's shortest form.
+
+    >>> format_number(Decimal("0.12345678901234567890"))
+    '0.1234567890123456789'
+    """
     if isinstance(number, float):
         if number.is_integer():
             return str(int(number))
         return repr(number)
     if isinstance(number, Decimal):
-        return str(int(number)) if number == number.to_integral_value() else format(number, "f")
+        return str(int(number)) if number == number.to_integral_value() else format(number, "f").rstrip("0")
     return str(number)
 
 

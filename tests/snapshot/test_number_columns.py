@@ -7,7 +7,7 @@ import pytest
 
 import condgraph
 from condgraph.engine.facts import Batch, Numbers, Statement
-from condgraph.engine.values import Quantity
+from condgraph.engine.values import Quantity, parse_number
 
 
 @pytest.mark.parametrize("zero", [0, 0.0, -0.0])
@@ -29,3 +29,11 @@ def test_numbers_that_no_float_reaches_are_in_order() -> None:
     assert graph.kopl("FindAll() FilterNum(p, -1, <) QueryName()").texts == ["s0", "s1"]
     assert graph.kopl("FindAll() FilterNum(p, 0, >) QueryName()").texts == ["s4", "s5"]
     assert [quantity.number for quantity in graph.kopl("FindAll() QueryAttr(p)").values] == numbers
+
+
+def test_zeros_at_the_end_make_no_other_number() -> None:
+    graph = condgraph.open("memory:")
+    texts = ("0.12345678901234567890", "0.1234567890123456789")
+    graph.add([Statement("a", "v", Quantity(parse_number(text))) for text in texts])
+    assert graph.status().counts["attributes"] == 1
+    assert graph.kopl("Find(a) QueryAttr(v)").texts == [texts[1]]
