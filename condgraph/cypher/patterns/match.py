@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from condgraph.cypher.layout import vectors
-from condgraph.cypher.layout.edges import EDGES
-from condgraph.cypher.layout.schema import index_key
+from condgraph.cypher.layout.schema import CONCEPT, CONDGRAPH, ENTITY, VALUE, index_key
 from condgraph.cypher.patterns.vectors import LEXICAL, fetch, index_of, indexed_content, make_index
 from condgraph.engine.bounds import shared
 from condgraph.engine.errors import OptionError
@@ -50,20 +49,20 @@ _NEAR: Final = (
 _SAME: Final = f"{_ITSELF} "
 _KEY: Final = vectors.key("node")
 _NODE_COLUMNS: Final = f"{vectors.text('node')}, {_KEY}, {vectors.packed('node')}"
-_ABOUT: Final = f"{EDGES.id('e')}, {EDGES.name('e')}, {EDGES.kind('e')}"
-_ENTITIES: Final = f"MATCH {EDGES.entity('e')[0]} WHERE"
-_CONCEPTS: Final = f"MATCH {EDGES.concept('c')} WHERE"
-_TEXTS: Final = f"MATCH {EDGES.value('v')} WHERE"
+_ABOUT: Final = f"{CONDGRAPH.id('e')}, {CONDGRAPH.name('e')}, {CONDGRAPH.kind('e')}"
+_ENTITIES: Final = f"MATCH {CONDGRAPH.entity('e')[0]} WHERE"
+_CONCEPTS: Final = f"MATCH (c:{CONCEPT}) WHERE"
+_TEXTS: Final = f"MATCH (v:{VALUE}) WHERE"
 _NODES: Final = (
-    f"WITH node, COLLECT {{ {_ENTITIES} {EDGES.named('e', f'= {_KEY}')} RETURN [{_ABOUT}] }} AS here, "
-    f"EXISTS {{ {_TEXTS} {EDGES.is_named('v', f'= {_KEY}')} }} AS text RETURN {_NODE_COLUMNS}, here, text"
+    f"WITH node, COLLECT {{ {_ENTITIES} {CONDGRAPH.named('e', f'= {_KEY}')} RETURN [{_ABOUT}] }} AS here, "
+    f"EXISTS {{ {_TEXTS} v.graph = $graph AND v.key = {_KEY} AND v.kind = 'text' }} AS text RETURN {_NODE_COLUMNS}, here, text"
 )
-_TYPES_NEAR: Final = f"{_CONCEPTS} {EDGES.named('c', f'= {_KEY}')} RETURN {_NODE_COLUMNS}, {EDGES.id('c')}"
-_ANY_CONCEPT: Final = f"{_CONCEPTS} {EDGES.named('c', 'IS NOT NULL')} RETURN {EDGES.id('c')} LIMIT 1"
-_NAMED: Final = f"{_ENTITIES} {EDGES.named('e', '= $key')} RETURN {_ABOUT}"
-_TEXT: Final = f"{_TEXTS} {EDGES.is_named('v', '= $key')} RETURN {EDGES.text('v')} LIMIT 1"
-_ENTITY: Final = f"UNWIND $ids AS id MATCH {EDGES.at('e', 'id')} RETURN {_ABOUT}"
-_NAMES: Final = f"{_ENTITIES} {EDGES.named('e', 'IS NOT NULL')} RETURN {EDGES.name('e')} LIMIT $most"
+_TYPES_NEAR: Final = f"{_CONCEPTS} {CONDGRAPH.named('c', f'= {_KEY}')} RETURN {_NODE_COLUMNS}, {CONDGRAPH.id('c')}"
+_ANY_CONCEPT: Final = f"{_CONCEPTS} {CONDGRAPH.named('c', 'IS NOT NULL')} RETURN {CONDGRAPH.id('c')} LIMIT 1"
+_NAMED: Final = f"{_ENTITIES} {CONDGRAPH.named('e', '= $key')} RETURN {_ABOUT}"
+_TEXT: Final = f"{_TEXTS} v.graph = $graph AND v.key = $key AND v.kind = 'text' RETURN v.text LIMIT 1"
+_ENTITY: Final = f"UNWIND $ids AS id MATCH (e:{ENTITY} {{graph: $graph, handle: id}}) RETURN {_ABOUT}"
+_NAMES: Final = f"{_ENTITIES} {CONDGRAPH.named('e', 'IS NOT NULL')} RETURN {CONDGRAPH.name('e')} LIMIT $most"
 
 
 class CandidateSearch:
@@ -186,9 +185,9 @@ class _Search:
 
 
 _MEMBERSHIP: Final = (
-    f"MATCH {EDGES.concept('c')} WHERE {EDGES.entity('c')[1]} "
-    f"AND EXISTS {{ MATCH (c)<-[m:{EDGES.member}]-() WHERE {EDGES.is_stated('m')} }} "
-    f"RETURN {EDGES.id('c')} AS id LIMIT 1"
+    f"MATCH (c:{CONCEPT}) WHERE {CONDGRAPH.entity('c')[1]} "
+    f"AND EXISTS {{ MATCH (c)<-[m:MEMBER_OF]-() WHERE size(m.sources) > 0 }} "
+    f"RETURN {CONDGRAPH.id('c')} AS id LIMIT 1"
 )
 
 
@@ -284,7 +283,7 @@ class Neo4jPatterns:
                     hint="make it with graph.index(...), or `condgraph index`, or ask with exact=True",
                 )
             current = indexed_content(self._store.connection, self._store.name) == content
-            memberships = bool(self._store.connection.values(_MEMBERSHIP, EDGES.parameters(self._store.name)))
+            memberships = bool(self._store.connection.values(_MEMBERSHIP, CONDGRAPH.parameters(self._store.name)))
             search = self._near[key] = CandidateSearch(
                 self._store, content, chosen, edged_predicates(self._store.schema), memberships=memberships, current=current
             )
