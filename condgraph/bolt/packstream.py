@@ -29,7 +29,7 @@ _MARKERS: Final[dict[int, tuple[str, int]]] = {
 
 
 class MalformedError(CondgraphError):
-    """Bytes that are no PackStream, or exceed a limit."""
+    """Bytes that are not PackStream, or exceed a limit."""
 
     code = "malformed"
 

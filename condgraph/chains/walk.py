@@ -175,7 +175,7 @@ class Verdict:
 
     @property
     def wrong(self) -> CheckedTriple | None:
-        """The first triple that is no step."""
+        """The first triple that is not a step."""
         return next((step for step in self.steps if not step), None)
 
     @property

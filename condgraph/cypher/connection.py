@@ -327,7 +327,7 @@ class Connection:
     def values(
         self, text: str, parameters: dict[str, Any], *, timeout: float | None = None, cancelled: Event | None = None
     ) -> list[list[Any]]:
-        """Like `read`, with rows as lists, for values that are no nodes or relationships."""
+        """Like `read`, with rows as lists, for values that are not nodes or relationships."""
         return self._waited(text, parameters, merged(timeout, cancelled), lambda record: record.values())
 
     def ask(self, text: str, parameters: dict[str, Any], *, patience: float | None = None) -> list[dict[str, Any]]:

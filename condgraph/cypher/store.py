@@ -197,7 +197,7 @@ class Neo4jStore(CypherStore):
     ) -> None:
         super().__init__(Connection(place, **options), push.check_graph(graph), CONDGRAPH)
         self.read_only, self.labels = read_only, labels
-        #: Remarks of the last load about concepts that are no labels.
+        #: Remarks of the last load about concepts that are not labels.
         self.remarks: list[str] = []
         self._schema: StoredSchema | None = None
         self._current: dict[str, Any] | None = None

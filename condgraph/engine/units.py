@@ -90,7 +90,7 @@ def _factor(unit: str, other: str) -> float | None:
             return None
         zero = registry.Quantity(0, left).to(right).magnitude
         name: float = registry.Quantity(1, left).to(right).magnitude
-    except Exception:  # noqa: BLE001 - pint raises its own, and others, for text that is no unit
+    except Exception:  # noqa: BLE001 - pint raises its own, and others, for text that is not a unit
         return None
     return name if zero == 0 else None
 

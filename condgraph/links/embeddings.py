@@ -175,7 +175,7 @@ class Embeddings:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Embeddings:
-        """Read a `.npz` file; raises `LinkModelError` for a file that is no model, and for NaN or infinity in it."""
+        """Read a `.npz` file; raises `LinkModelError` for a file that is not a model, and for NaN or infinity in it."""
         place = os.fspath(path)
         arrays = load_arrays(place, _HINT)
         unknown = sorted(set(arrays) - set(_ARRAYS))

@@ -301,7 +301,7 @@ class Rules:
         return rules
 
     def _check(self) -> None:
-        """Raise `ValueError` for columns that are no rules of this graph."""
+        """Raise `ValueError` for columns that are not rules of this graph."""
         base, size = self.paths.steps + 1, self.features.size
         ends = {"relation": len(self.relations), "code": base**3, "target": size, "body": size + self.paths.steps}
         for kind, names in ((self.cyclic, ("relation", "code")), (self.constant, ("target", "body"))):

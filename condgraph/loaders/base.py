@@ -203,7 +203,7 @@ class Format:
     `sniff` gets a path and its first 64 KiB (empty for a folder) and returns 0 (no) to 100 (certainly).
     It is called for files whose first 64 KiB have the format's `sign` (None: any), or whose extension is
     among `suffixes`; both may accept too many files, but must not miss any of the format. `claims` tells
-    whether a Python object that is no path (such as a dataframe) has this format.
+    whether a Python object that is not a path (such as a dataframe) has this format.
     """
 
     name: str

@@ -228,7 +228,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[model.Ite
                     yield from sources
                 else:
                     item = _item(record)
-                    # Earlier versions have no source for an entity that is no row of a table.
+                    # Earlier versions have no source for an entity that is not a row of a table.
                     if isinstance(item, model.Entity) and item.kind is not model.EntityKind.ROW and sources:
                         item = model.Sourced(item, ((sources[0].name, item.row),) if len(sources) == 1 else ())
                     yield item

@@ -70,7 +70,7 @@ _UTF8_SEQUENCE: Final = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\x
 def guessed_encoding(data: bytes) -> str | None:
     """Guess the encoding of text that has no byte order mark: a form of UTF-16, or cp1252.
 
-    `data` are the first bytes. Returns None for UTF-8, even damaged, and for data that is no text.
+    `data` are the first bytes. Returns None for UTF-8, even damaged, and for data that is not a text.
     """
     if marked_encoding(data) is not None or not data:
         return None
@@ -557,7 +557,7 @@ _BROKEN: Final = (
 
 
 def is_archive(source: Any) -> bool:
-    """Whether a source is the path of a zip archive that is no office document."""
+    """Whether a source is the path of a zip archive that is not an office document."""
     if not isinstance(source, (str, Path)):
         return False
     path = Path(source)

@@ -609,7 +609,7 @@ def known_by(
 ) -> list[Recognised]:
     """Return what to load, with a fingerprint for each source.
 
-    Unless the caller `named` it, an object that is no file gets a name that no source of the graph
+    Unless the caller `named` it, an object that is not a file gets a name that no source of the graph
     (`known`) has, or that of the source with the same content. The same holds for several files that are
     one source named after their folder, except for a load that `changes` the present content.
     """

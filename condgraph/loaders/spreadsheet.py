@@ -190,7 +190,7 @@ _HIDDEN_COLUMN: Final = re.compile(
 _SHEET_BEGIN: Final = re.compile(rb'<table:table (?=[^<>]*?\btable:name="([^"<>]*)")')
 _PERCENTAGE: Final = re.compile(rb'office:value-type="percentage"')
 _COLLAPSED: Final = re.compile(rb'<table:table-(row|column) (?=[^<>]*?\btable:visibility="(?:collapse|filter)")')
-#: A declared count of at least 100,000, or one that is no plain number.
+#: A declared count of at least 100,000, or one that is not a plain number.
 _DECLARED: Final = re.compile(rb"""ount\s*=\s*["'][^"']*?(?:\d{6}|[^\d"'])""")
 #: First bytes of XML in UTF-16.
 _WIDE_TEXT: Final = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")

@@ -137,7 +137,7 @@ def _groups(pattern: Pattern, given: Any) -> tuple[int, ...]:
 
 
 def _node(pattern: Pattern, name: str, option: str) -> int:
-    """Return the number of a node that is no value; raise `OptionError` for one that is."""
+    """Return the number of a node that is not a value; raise `OptionError` for one that is."""
     number = pattern.number(name)
     if number >= pattern.things:
         names = ", ".join(node.name for node in pattern.nodes[: pattern.things])

@@ -362,7 +362,7 @@ class Facts:
         return [name for name in dict.fromkeys(names) if readable(name) and len(self.snapshot.concepts_named(name)) == 1]
 
     def is_entity(self, entity: int) -> bool:
-        """Whether the number is of an entity that is no concept."""
+        """Whether the number is of an entity that is not a concept."""
         return int(self.snapshot.entity_kind[entity]) != EntityKind.CONCEPT
 
     def is_row(self, entity: int) -> bool:

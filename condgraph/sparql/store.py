@@ -584,7 +584,7 @@ class RdfStore(ABC):
         return ask()
 
     def sizes(self, nodes: Sequence[Node], most: int = 3, *, statements: bool = False) -> list[Size | None]:
-        """Return the size and first names of each operator's results, with one query; None for operators that are no patterns."""
+        """Return the size and first names of each operator's results, with one query; None for operators that are not patterns."""
         text = compile_sizes(list(nodes), self.target, most, statements=statements)
         sizes: dict[int, int] = {}
         names: dict[int, list[str]] = {}

@@ -135,7 +135,7 @@ class Table:
 
     @property
     def values(self) -> list[Column]:
-        """The columns that are no references."""
+        """The columns that are not references."""
         reference_columns = {item.columns[0] for item in self.references if len(item.columns) == 1}
         return [item for item in self.columns if item.predicate not in reference_columns]
 
@@ -392,7 +392,7 @@ class Cells(ABC):
         return known(cell) if nan is None else both([known(cell.copy()), exp.not_(nan)])
 
     def text(self, item: Column, cell: exp.Expr) -> exp.Expr:
-        """Return a cell that is no number and no time as a text: lists and structures as JSON, bytes as hexadecimal digits."""
+        """Return a cell that is neither a number nor a time as text: lists and structures as JSON, bytes as hexadecimal digits."""
         if item.sort == "bytes":
             return exp.DPipe(this=literal("0x"), expression=self.hexadecimal(cell))
         if item.sort == "text":
@@ -658,7 +658,7 @@ class PostgresCells(Cells):
     def number(self, item: Column, cell: exp.Expr) -> exp.Expr:
         """Return the nearest float; raise an error in the query for a decimal beyond all floats.
 
-        PostgreSQL has no function that raises an error, but the cast of a text that is no number does.
+        PostgreSQL has no function that raises an error, but the cast of a text that is not a number does.
         """
         if item.sort == "single":
             return cast(cast(cell, "text"), "double")

@@ -489,7 +489,7 @@ def is_native(node: Node) -> bool:
 
 
 def beyond(order: Sequence[Node]) -> set[int]:
-    """Return the operators of a plan (by `id`; inputs first) that are no SQL, or depend on one that is none."""
+    """Return the operators of a plan (by `id`; inputs first) that are not SQL, or depend on one that is none."""
     result: set[int] = set()
     shapes: dict[int, RowShape] = {}
     for node in order:

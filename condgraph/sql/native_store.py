@@ -473,7 +473,7 @@ class NativeSqlStore(SqlStore):
         except StoreError as error:
             if TOO_LONG not in error.message:
                 raise
-            # Some row has a number that cannot be read, which is no error for a query that does not ask for it.
+            # Some row has a number that cannot be read, which is not an error for a query that does not ask for it.
             return []
 
     def _pulled(self, read: Any) -> Snapshot:

@@ -216,7 +216,7 @@ _TYPES: Final = {
 
 
 def group_of(plan: Node) -> alg.Group | None:
-    """Return the groups of a table; None for a plan that is no table."""
+    """Return the groups of a table; None for a plan that is not a table."""
     while isinstance(plan, alg.Having | alg.Order | alg.Limit):
         plan = plan.table
     return plan if isinstance(plan, alg.Group) else None

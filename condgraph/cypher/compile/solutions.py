@@ -280,7 +280,7 @@ class _Patterns:
                 conditions.append(_false(compiler))
             elif sets:
                 inside = " AND ".join(membership(compiler, entities, thing) for entities in sets)
-                # The test fails on a value that is no node.
+                # The test fails on a value that is not a node.
                 conditions.append(inside if family == "relation" else f"CASE WHEN {layout.is_entity(thing)} THEN {inside} END")
         if predicates is None:
             conditions.append(layout.is_statement(f))

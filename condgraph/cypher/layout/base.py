@@ -370,7 +370,7 @@ class Layout(ABC):
         return [f"MATCH {self.entity(e)[0]} WHERE {self.identified(e, test)}"]
 
     def absent(self, k: str, e: str) -> str:
-        """Return clauses that leave the keys `k` that are no entity's name."""
+        """Return clauses that leave the keys `k` that are not an entity's name."""
         pattern, inside = self.entity(e)[0], self.named(e, f"= {k}")
         return f"OPTIONAL MATCH {pattern} WHERE {inside}\nWITH {k}, count({e}) AS {e} WHERE {e} = 0"
 

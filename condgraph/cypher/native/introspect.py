@@ -261,7 +261,7 @@ def check_reading(prop: Property, texts: Sequence[str]) -> None:
 SAMPLE: Final = 1_000
 MAX_SAMPLED: Final = 200_000
 MIN_SAMPLED: Final = 20
-#: A list of at least this many numbers is a vector, which is no attribute.
+#: A list of at least this many numbers is a vector, which is not an attribute.
 VECTOR: Final = 64
 #: How many nodes are searched for those without a label, which no counter of the server gives.
 _COUNTED: Final = 100_000

@@ -25,7 +25,7 @@ from condgraph.engine.algebra import Family, Node, postorder
 from condgraph.engine.facts import EntityKind
 from condgraph.engine.values import Number, Quantity, Value, as_float, tie_break
 
-#: A type that no relationship has, for patterns of predicates that are no relations.
+#: A type that no relationship has, for patterns of predicates that are not relations.
 NO_TYPE: Final = "no relation of the database"
 
 
@@ -318,7 +318,7 @@ class NativeLayout(Layout):
         return f"({a}){left}[:{types}*{least}..{'' if most is None else most}]{right}({b})", [foreign(a), foreign(b)]
 
     def is_statement(self, f: str) -> str:
-        """Return a test that always holds, since types that are no relations are not searched."""
+        """Return a test that always holds, since types that are not relations are not searched."""
         return "true"
 
     def object(self, o: str, family: Family) -> Cell:

@@ -94,7 +94,7 @@ class PropertyCell(Cell):
     def __init__(self, held: str, prop: Property, *, raw: bool = True) -> None:
         self._held, self._property = held, prop
         types = frozenset(name for kind, _ in prop.types for name in elements(kind))
-        #: Whether it may be an infinite float, which is no number.
+        #: Whether it may be an infinite float, which is not a number.
         self._infinite = INFINITE in types
         self._types = types - {INFINITE} | {"FLOAT"} if self._infinite else types
         self._fields = lean(held, prop, self._types) or full(held, prop, self._types)

@@ -241,7 +241,7 @@ def time_format(text: str, *, moment: bool = False) -> TimeFormat:
 
 #: The type of a byte array, which `valueType` calls a list of integers.
 BYTES: Final = "BYTES"
-#: The type of a float that is no number, or infinite.
+#: The type of a float that is not a number, or infinite.
 INFINITE: Final = "INFINITE FLOAT"
 #: How `valueType` calls a byte array.
 INTEGERS: Final = "LIST<INTEGER NOT NULL>"
@@ -447,7 +447,7 @@ _SPACED: Final = ", ".join(f"'{escape}'" for escape in ("  ", *_SPACES[1:]))
 
 
 def type_of(v: str) -> str:
-    """Return the type of a value that is not null, as the server names it, or `INFINITE` for floats that are no numbers."""
+    """Return the type of a value that is not null, as the server names it, or `INFINITE` for floats that are not numbers."""
     return f"CASE WHEN {v} IS :: FLOAT NOT NULL AND NOT {v} - {v} = 0 THEN '{INFINITE}' ELSE valueType({v}) END"
 
 

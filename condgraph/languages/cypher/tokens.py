@@ -227,7 +227,7 @@ class Tokens:
         return name
 
     def again(self, at: int) -> None:
-        """Go back to an earlier token, after a list that is no comprehension; the number of retries is limited."""
+        """Go back to an earlier token, after a list that is not a comprehension; the number of retries is limited."""
         self.retries += 1
         if self.retries > _MAX_RETRIES:
             self.refuse(

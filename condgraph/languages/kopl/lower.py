@@ -226,7 +226,7 @@ class Lowering:
         return candidates, None
 
     def _fits(self, role: str, text: str) -> bool:
-        """Whether a text can have a role: a known name, or for a value a text that is no name of another role."""
+        """Whether a text can have a role: a known name, or for a value a text that is not a name of another role."""
         if role in ("value", "qvalue"):
             return not any(self.knows(vocabulary, text) for vocabulary in (*CLOSED, "key", "qkey", "relation"))
         return self.knows(role, text)
@@ -344,7 +344,7 @@ def lower(program: Program, schema: Schema, *, on_unknown: OnUnknown = "error") 
     `on_unknown="empty"` lets unknown names match nothing, with a warning; "nearest" replaces an unknown
     predicate by the nearest name, and reports the substitution.
 
-    Raises `ParseError` for text that is no program, `UnknownNameError` with the nearest names,
+    Raises `ParseError` for text that is not a program, `UnknownNameError` with the nearest names,
     `LiteralError` for a literal of the wrong type, and `PlanError` for a step whose inputs have the
     wrong sort.
     """

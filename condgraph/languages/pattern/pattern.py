@@ -243,7 +243,7 @@ def _tuples(text: str, start: int, end: int) -> tuple[list[Triple], list[list[Sp
     while opening := _OPENING.search(text, at, end):
         check()
         # The bracket around a whole list is followed by another bracket, so it does not match here. A
-        # list of names that is no triple does not have three.
+        # list of names that is not a triple does not have three.
         at, parts, part_spans = opening.end(), [], []
         while True:
             number = _NUMBER.match(text, at, end)

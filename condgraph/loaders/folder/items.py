@@ -255,7 +255,7 @@ class Pointer:
 
 
 class CellValues:
-    """Reads the columns of a table that are no references."""
+    """Reads the columns of a table that are not references."""
 
     def __init__(self, tab: Tab, skipped: frozenset[int]) -> None:
         self.tab = tab

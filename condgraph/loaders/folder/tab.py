@@ -44,13 +44,13 @@ class Pointed(str):
 
 
 class TimeOfDay(str):
-    """The text of a typed time of day, which is no duration."""
+    """The text of a typed time of day, which is not a duration."""
 
     __slots__ = ()
 
 
 class Length(str):
-    """The text of a typed duration, which is no time of day."""
+    """The text of a typed duration, which is not a time of day."""
 
     __slots__ = ()
 

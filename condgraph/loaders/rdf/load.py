@@ -129,7 +129,7 @@ class Survey:
             )
         self._types: dict[tuple[str, str, str], int] = {}
         self._star = 0
-        #: Blank subjects of triples that are no part of a list.
+        #: Blank subjects of triples that are not part of a list.
         self._blank: set[str] = set()
 
     def see(self, row: int, quad: pyoxigraph.Quad) -> None:

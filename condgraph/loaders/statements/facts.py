@@ -72,7 +72,7 @@ SHAPE_OPTIONS: Final[Mapping[str, str]] = {
     "header": "whether the first line names the columns (default: decided by its words)",
     "encoding": ENCODING_HELP,
 }
-#: Marks that are no relation when they stand alone between white space.
+#: Marks that are not a relation when they stand alone between white space.
 _LONE: Final = frozenset(",;|")
 #: Characters with a meaning to `csv`.
 _SPECIAL: Final = re.compile('["\r\n\0]').search
@@ -837,7 +837,7 @@ class Bounds:
         self._epochs = False
 
     def column(self, texts: Sequence[str], rows: Sequence[int], field: str) -> list[Bound]:
-        """Return the values of a column of times; a text that is no time is kept, with a warning."""
+        """Return the values of a column of times; a text that is not a time is kept, with a warning."""
         known, wrong = self._known, self._wrong
         fresh = [text for text in dict.fromkeys(texts) if text not in known]
         for text in fresh:

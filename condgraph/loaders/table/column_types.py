@@ -14,7 +14,7 @@ and the `ColumnType` reads the cells. The rules:
   cells of the column are dates. Otherwise they are a number.
 - **03/05/2010** is read if another cell of the column has a day after the 12th, or with `day_first`;
   otherwise it stays text.
-- **2004-05** is two years if the column has such a pair that is no month, or the header says season. It
+- **2004-05** is two years if the column has such a pair that is not a month, or the header says season. It
   is a month next to days, if some pair is not consecutive, or if the header says month or date. If all
   are consecutive they are two years, with a warning; a single such cell stays text. `seasons` decides.
   2004-21, which is also a season of 2004, is no evidence.
@@ -241,7 +241,7 @@ def amounts(found: Shape) -> Shape:
 
 
 _PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch
-#: Notes of numbers that are no unit.
+#: Notes of numbers that are not a unit.
 NO_WORD: Final = frozenset(("", MONEY, PERCENT, *LISTS, "num", "en", "comma", "space", "cont", "eu"))
 
 

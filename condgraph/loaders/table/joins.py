@@ -92,7 +92,7 @@ class Cells(dict[str, int]):
         return len(both), sorted(both)[:_MAX_KEYS]
 
     def that_are_not(self, keys: Any) -> Iterator[tuple[str, int]]:
-        """Return the cells that are no keys, with their first rows, in order."""
+        """Return the cells that are not keys, with their first rows, in order."""
         return ((cell, row) for cell, row in self.items() if cell not in keys)
 
 
@@ -244,7 +244,7 @@ class SpilledCells:
         return count, first
 
     def that_are_not(self, keys: Any) -> Iterator[tuple[str, int]]:
-        """Yield the cells that are no keys, with their first rows, in order."""
+        """Yield the cells that are not keys, with their first rows, in order."""
         query = "SELECT cell, arg_min(n, place) AS n FROM $0 c ANTI JOIN $1 k ON c.cell = k.key GROUP BY cell ORDER BY min(place)"
         return ((row["cell"].decode(), row["n"]) for row in self._found(query, keys.table))
 

@@ -67,7 +67,7 @@ def broken(text: str) -> bool:
 
 
 def native(value: Any) -> Value | None:
-    """Return a Python or JSON value that is no text as a value of the graph; None if it is missing.
+    """Return a Python or JSON value that is not a text as a value of the graph; None if it is missing.
 
     Raises `BadRecord`.
     """
@@ -188,7 +188,7 @@ class Field:
             table.reading.warn(f"parts of a second are cut off in {self.cut} cells", field=table.names[at])
 
     def _number(self, text: str) -> None:
-        """Profile a number that is no text; it may only be a year or a day."""
+        """Profile a number that is not a text; it may only be a year or a day."""
         if text.isdigit():
             self.texts.append(text)
         else:

@@ -165,7 +165,7 @@ def read_cases(path: str | os.PathLike[str], *, paired: bool = False) -> Iterato
     """Yield the queries of a file. With `paired`, relations are BetaE's numbers: 2k for a relation of the graph, and 2k
     + 1 for its inverse, which the graph does not have.
 
-    Raises `LoadError` for a line that is no query.
+    Raises `LoadError` for a line that is not a query.
     """
     name = os.fspath(path)
     for row, line in _lines(path, encoding="utf-8"):
@@ -188,7 +188,7 @@ def read_triples(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, str]]
 
 
 def _lines(path: str | os.PathLike[str], encoding: str, newline: str | None = None) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers. Raises `LoadError` for bytes that are no UTF-8."""
+    """Yield the lines of a file with their numbers. Raises `LoadError` for bytes that are not UTF-8."""
     row = 0
     with Path(path).open(encoding=encoding, newline=newline) as file:
         try:

@@ -147,7 +147,7 @@ def native(node: Node) -> bool:
 
 
 def lowered(order: Iterable[Node]) -> set[int]:
-    """Return the operators of a plan (by `id`; inputs first) that are no patterns, or depend on one that is none."""
+    """Return the operators of a plan (by `id`; inputs first) that are not patterns, or depend on one that is none."""
     result: set[int] = set()
     shapes: dict[int, RowShape] = {}
     for node in order:

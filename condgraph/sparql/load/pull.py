@@ -99,7 +99,7 @@ class Triples:
         for iri, terms in self.entities.items():
             kind = _KINDS.get(terms.get("type", ""))
             if kind is None or "name" not in terms:
-                # A predicate that is no entity, or a remainder of an interrupted load.
+                # A predicate that is not an entity, or a remainder of an interrupted load.
                 continue
             source = names.source_of(terms["source"]) if "source" in terms else None
             plain_entity = Entity(entity(iri), terms["name"], kind, int(terms.get("row", "0")))

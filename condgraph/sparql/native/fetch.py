@@ -249,7 +249,7 @@ class Plain(Layout):
         self._nodes = {name: node_of(name) for name in mapping.statements}
         self._in_graphs = GRAPHS in self._nodes
         self._hidden = mapping.hidden
-        #: Predicates of triples that are no statements, unless a program names them.
+        #: Predicates of triples that are not statements, unless a program names them.
         self._unseen = listed((TYPE, SUBCLASS, *mapping.hidden), ", ")
         self._anywhere = partial(anywhere, apart=mapping.apart)
         statement = ("s", "p", "o", "g") if self._in_graphs else ("s", "p", "o")
@@ -1511,7 +1511,7 @@ _SUPPORTED: Final = (
 
 
 def beyond(order: Iterable[Node]) -> set[int]:
-    """Return the operators of a plan (by identity), inputs first, that are no patterns or that take one that is none."""
+    """Return the operators of a plan (by identity), inputs first, that are not patterns or that take one that is none."""
     non_patterns: set[int] = set()
     for node in order:
         if (

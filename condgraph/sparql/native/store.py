@@ -234,7 +234,7 @@ class NativeRdfStore:
         self._written: dict[str, tuple[str, ...] | None] = {}
         #: Attributes for which it is not known how all of their values are read.
         self._unread: set[str] = set()
-        #: Names of superclasses with subclasses that are no list, for stores that lose rows otherwise.
+        #: Names of superclasses with subclasses that are not a list, for stores that lose rows otherwise.
         self._unlisted: set[str] = set()
         #: Labels of units, as triples.
         self._units: dict[Any, list[tuple[Any, Any, Any]]] = {}

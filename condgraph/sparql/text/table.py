@@ -15,7 +15,7 @@ from condgraph.engine.values import Precision, Time, text_of
 
 
 class Iri(str):
-    """An IRI that is no name of the graph."""
+    """An IRI that is not a name of the graph."""
 
     __slots__ = ()
 

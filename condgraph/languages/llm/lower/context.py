@@ -199,7 +199,7 @@ class Matching:
         types = {kind for kind, _ in column.kinds}
         if types & {Kind.TEXT, Kind.ENTITY} or not types:
             if operator in (">=", "<=") and types <= {Kind.TEXT, Kind.ENTITY} and _amount(literal.text) is None:
-                # Models write >= with a text that is no number where they mean =.
+                # Models write >= with a text that is not a number where they mean =.
                 self.warn(f"{what}: the values are texts; {operator} {literal.text!r} is read as =")
                 return self.equality(literal, column, what)
             if types == {Kind.TEXT} and (tests := self.by_number(operator, literal, column, what)) is not None:

@@ -133,7 +133,7 @@ class Key:
         return alg.WhereValidity(facts, self.part, alg.Versus(condition.op, limits))
 
     def _as_of_entity(self, facts: alg.Facts, condition: ColumnCondition, literal: Literal) -> alg.Facts:
-        """Use a literal that is no time as the name of an entity, and take the times of its facts."""
+        """Use a literal that is not a time as the name of an entity, and take the times of its facts."""
         context = self.lowering.context
         if not context.schema.has_entity(collapse(literal.text)):
             raise LiteralError(f"{literal.text!r} is not a time", span=literal.span, hint="a year is 1960, a day 1960-02-01")
