@@ -343,7 +343,7 @@ def test_equal_texts_are_looked_up_where_they_are_written_as_they_are_read(serve
             assert graph.kopl(program).texts == expected, program
             assert lookup in graph.explain(program), program
         # Where kinds are sampled, how texts are written is asked once for each predicate whose texts are compared.
-        monkeypatch.setattr(look, "FEW", 1)
+        monkeypatch.setattr(look, "COUNTABLE", 1)
         graph.refresh()
         kind.texts.clear()
         for program, lookup in (
@@ -534,7 +534,7 @@ def test_what_takes_too_long_to_count_is_sampled_and_says_so(serve: Any, monkeyp
         assert isinstance(graph, TriplesGraph)
         exact = graph.mapping
         assert exact.whole
-        monkeypatch.setattr(look, "FEW", 1)
+        monkeypatch.setattr(look, "COUNTABLE", 1)
         graph.refresh()
         # Whether texts can be looked up is known only where all of them were looked at.
         assert graph.mapping.predicates == tuple(replace(one, languages=None) for one in exact.predicates)
@@ -695,7 +695,7 @@ def test_declared_nodes_stand_for_statements(name: str, union: bool, serve: Any,
             program = f"Find({subject}) Relate(knows, forward) QFilterNum(since, 1995, <) QueryName()"
             assert there.kopl(program).texts == expected
         file.write_text(there.mapping_file())
-        assert look.stated(file)["statements"] == declared
+        assert look.read_mapping(file)["statements"] == declared
 
 
 def test_nodes_that_may_stand_for_statements_are_proposed(serve: Any, tmp_path: Path) -> None:
@@ -905,7 +905,7 @@ def test_numbers_of_a_sampled_wikibase_are_compared_where_they_are(
     """By all units that a predicate has; where one of them is new, all numbers are fetched."""
     text = "\n".join(Dump(WIKIBASE).lines()) + "\n"
     kind, place = serve(text)
-    monkeypatch.setattr(look, "FEW", 1)
+    monkeypatch.setattr(look, "COUNTABLE", 1)
     with condgraph.open(place, layout="native") as there:
         assert isinstance(there, TriplesGraph)
         assert not there.mapping.whole

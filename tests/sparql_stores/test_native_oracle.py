@@ -57,7 +57,7 @@ def asked(store: str, lines: Sequence[str]) -> Iterator[TriplesGraph]:
         with condgraph.open(f"sparql+{server.query}") as graph, pytest.MonkeyPatch.context() as patch:
             assert isinstance(graph, TriplesGraph)
             # A server that has just begun, on a machine with much else to do, may have time for no more than a sample.
-            for name, value in {"SCAN": 300.0, "STEP": 120.0, "MAX_SECONDS": 900.0, "FEW": 50_000_000}.items():
+            for name, value in {"SCAN": 300.0, "STEP": 120.0, "MAX_SECONDS": 900.0, "COUNTABLE": 50_000_000}.items():
                 patch.setattr(look, name, value)
             assert graph.mapping.shape == "wikibase"
             assert graph.mapping.whole

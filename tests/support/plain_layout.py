@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from condgraph.cypher.layout.base import Bound, Cell, Field, Layout, Match, ScanRequest, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Field, Layout, Match, QueryScope, ScanRequest
 from condgraph.cypher.layout.schema import quote
 from condgraph.engine import algebra as alg
 from condgraph.engine.algebra import Family, Node
@@ -106,25 +106,25 @@ class PlainLayout(Layout):
     def _within(self, names: tuple[str, ...]) -> str:
         return "|".join(quote(self.labels[name]) for name in names)
 
-    def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
+    def members(self, scope: QueryScope, e: str, names: tuple[str, ...]) -> list[str]:
         return [f"MATCH ({e}:{self._within(names)})"]
 
-    def within(self, writing: Writing, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
+    def within(self, scope: QueryScope, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
         return f"{e}:{self._within(names)}", []
 
     # -- statements --------------------------------------------------------------------------------
 
-    def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def attributes(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         assert wanted.predicates is not None
         (name,) = wanted.predicates
         e, stored = wanted.anchor, f"{wanted.anchor}.{quote(self.properties[name])}"
-        cell = _value(stored, {kind for kind, _ in writing.schema.attribute_kinds(name)})
+        cell = _value(stored, {kind for kind, _ in scope.schema.attribute_kinds(name)})
         pattern = f"({e})" if wanted.bound else self._labelled(e)
-        fact = f"[elementId({e}), {writing.parameter(name)}]"
+        fact = f"[elementId({e}), {scope.parameter(name)}]"
         projection = [f"WITH *, {cell.whole} AS {wanted.other}, {fact} AS {wanted.fact}"]
         return Match(pattern, [f"{stored} IS NOT NULL", *wanted.conditions], cell, after=projection)
 
-    def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def relations(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         assert wanted.predicates is not None
         (name,) = wanted.predicates
         ends = [f"({wanted.anchor})" if wanted.bound else self._labelled(wanted.anchor), self._labelled(wanted.other)]

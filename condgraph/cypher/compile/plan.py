@@ -340,7 +340,7 @@ class _Groups:
 
     def _pattern(self, scan: alg.Scan, a: str, r: str, b: str) -> str:
         assert scan.predicates is not None
-        pattern = self._layout.way(r, a, b, scan.predicates, outward=scan.anchor == "subject")
+        pattern = self._layout.hop(r, a, b, scan.predicates, outward=scan.anchor == "subject")
         if pattern is None:
             raise _Doubtful
         return pattern

@@ -28,7 +28,7 @@ def every(compiler: Compiler, node: alg.AllEntities) -> Rows:
     if node.own or (node.kinds == (EntityKind.ROW,) and node.source in compiler.tabular):
         pattern, inside = layout.rows(e, source)
         return Rows([f"MATCH {pattern}{layout.by_row(e)} WHERE {inside}"], e)
-    body = "\nUNION\n".join(layout.standing_in(compiler, e, source))
+    body = "\nUNION\n".join(layout.entities_in_source(compiler, e, source))
     kinds = compiler.parameter([int(kind) for kind in node.kinds])
     return Rows([compiler.call(body), f"WITH {e} WHERE {layout.of_kinds(e, kinds)}"], e)
 
@@ -323,7 +323,7 @@ def scan(compiler: Compiler, node: alg.Scan) -> FactRows:
 
 def branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | None, list[str]], str]:
     """Build one clause from the branches of a match, each under the same conditions."""
-    kept = ", ".join(match.kept)
+    variables = ", ".join(match.binds)
 
     def joined(labels: Collection[str] | None, conditions: list[str]) -> str:
         assert match.branches is not None
@@ -333,7 +333,7 @@ def branches(compiler: Compiler, match: Match) -> Callable[[Collection[str] | No
             texts.append(f"MATCH {pattern}{f' WHERE {where}' if where else ''}")
         if len(texts) == 1:
             return texts[0]
-        return compiler.call("\nUNION ALL\n".join(f"{text} RETURN {kept}" for text in texts))
+        return compiler.call("\nUNION ALL\n".join(f"{text} RETURN {variables}" for text in texts))
 
     return joined
 

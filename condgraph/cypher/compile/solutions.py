@@ -320,7 +320,7 @@ class _Patterns:
             self._bind(part.object, Term(thing, sort))
         if isinstance(part.predicate, alg.Variable):
             self._computed(part.predicate, layout.predicate(f), "name")
-        kept = f if part.statement is None else layout.kept(f, thing, family)
+        kept = f if part.statement is None else layout.row_statement(f, thing, family)
         if kept != f and part.statement is not None:
             self._computed(part.statement, kept, "statement")
         else:

@@ -188,7 +188,7 @@ def value_of(fields: Mapping[str, Any]) -> Value:
 # The exchange between the compiler and a layout about a scan of statements.
 
 
-class Writing(Protocol):
+class QueryScope(Protocol):
     """The part of the compiler that a layout uses: fresh variables, parameters and the schema."""
 
     schema: StoredSchema
@@ -233,7 +233,7 @@ class Match:
     fields of the cell.
 
     Without a `pattern`, the clauses `before` bind everything, and the conditions follow. `branches` gives several patterns,
-    each with a condition, whose rows are combined; `kept` are the variables that they bind. Given labels, the branches cover
+    each with a condition, whose rows are combined; `binds` are the variables that they bind. Given labels, the branches cover
     only members of these.
     """
 
@@ -245,7 +245,7 @@ class Match:
     after: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     branches: Callable[[Collection[str] | None], list[tuple[str, str]]] | None = None
-    kept: tuple[str, ...] = ()
+    binds: tuple[str, ...] = ()
 
 
 # -- Layouts ----------------------------------------------------------------------------------------
@@ -337,10 +337,10 @@ class Layout(ABC):
             return {"kind": "time", "text": str(value), "start": value.start, "end": value.end, "precision": precision}
         return {"kind": "unknown", "text": text_of(value)}
 
-    def one_of(self, writing: Writing, names: tuple[str, ...]) -> str:
+    def one_of(self, scope: QueryScope, names: tuple[str, ...]) -> str:
         """Return a test of a key against names."""
         keys = [self.key(name) for name in names]
-        return f"= {writing.parameter(keys[0])}" if len(keys) == 1 else f"IN {writing.parameter(keys)}"
+        return f"= {scope.parameter(keys[0])}" if len(keys) == 1 else f"IN {scope.parameter(keys)}"
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -435,17 +435,17 @@ class Layout(ABC):
     # -- concepts ----------------------------------------------------------------------------------
 
     @abstractmethod
-    def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
+    def members(self, scope: QueryScope, e: str, names: tuple[str, ...]) -> list[str]:
         """Return clauses that leave each member of concepts with these names once, including members of subclasses."""
 
     @abstractmethod
-    def within(self, writing: Writing, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
+    def within(self, scope: QueryScope, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
         """Return a condition that an entity is in concepts of these names, and clauses that give all members once, for a join.
 
         There are no clauses where a join does not pay off.
         """
 
-    def members_of(self, writing: Writing, e: str, c: str) -> list[str]:
+    def members_of(self, scope: QueryScope, e: str, c: str) -> list[str]:
         """Return clauses like `members`, for bound concepts."""
         self._lacks("members of concepts that are worked out")
 
@@ -511,14 +511,14 @@ class Layout(ABC):
     # -- statements --------------------------------------------------------------------------------
 
     @abstractmethod
-    def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def attributes(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         """Match statements whose objects are values."""
 
     @abstractmethod
-    def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def relations(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         """Match statements whose objects are entities; in the family "any" also those with values."""
 
-    def kept(self, f: str, o: str, family: Family) -> str:
+    def row_statement(self, f: str, o: str, family: Family) -> str:
         """Return a statement of rendered clauses as a row binds it; `ends` and the rest accept it."""
         return f
 
@@ -599,7 +599,7 @@ class Layout(ABC):
         """Return a qualifier of statements of some predicates, as `direct` does an attribute."""
         return None
 
-    def way(self, r: str, a: str, b: str, predicates: Sequence[str], *, outward: bool) -> str | None:
+    def hop(self, r: str, a: str, b: str, predicates: Sequence[str], *, outward: bool) -> str | None:
         """Return the pattern of a relation between two entities; None where there is none."""
         return None
 
@@ -609,7 +609,7 @@ class Layout(ABC):
         """Return a condition that a statement is in a source; `value` is its object if that may be a value."""
         self._lacks("sources of statements")
 
-    def standing_in(self, writing: Writing, e: str, source: str) -> list[str]:
+    def entities_in_source(self, scope: QueryScope, e: str, source: str) -> list[str]:
         """Return queries for the entities that are rows of a source or occur in its statements."""
         self._lacks("sources of statements")
 
@@ -656,7 +656,7 @@ class Layout(ABC):
 
     # -- what an answer rests on -------------------------------------------------------------------
 
-    def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
+    def statement(self, scope: QueryScope, f: str, s: str, o: str, family: Family) -> str:
         """Return all that is stored of a statement, in the form of `cypher.compile.plan.restore`."""
         self._lacks("evidence")
 
@@ -664,21 +664,21 @@ class Layout(ABC):
         """Return the qualifiers sent with a statement: names with values, or with descriptions of entities."""
         return [(q["name"], value_of(q) if q["ref"] is None else q["ref"]) for q in sent]
 
-    def memberships(self, writing: Writing, concepts: str, members: str) -> list[list[str]]:
+    def memberships(self, scope: QueryScope, concepts: str, members: str) -> list[list[str]]:
         """Return queries for the stated memberships that put listed entities under listed concepts, and the subclasses
         in between.
         """
         self._lacks("evidence")
 
-    def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]] | None:
+    def memberships_in(self, scope: QueryScope, names: Sequence[str], members: str) -> list[list[str]] | None:
         """Return the same for named concepts, where these have no nodes; else None."""
         return None
 
-    def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str]:
+    def concepts_named(self, scope: QueryScope, names: Sequence[str]) -> list[str]:
         """Return the concepts with these names that have no nodes, as `described` does entities."""
         return []
 
-    def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
+    def memberships_of(self, scope: QueryScope, members: str, most: int) -> list[list[str]]:
         """Return queries for stated memberships with a listed entity at one end, at most `most` each."""
         self._lacks("evidence")
 

@@ -43,7 +43,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from condgraph.cypher.dialect import translated
-from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, ScanRequest, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Layout, Match, QueryScope, ScanRequest
 from condgraph.cypher.servers import ARCADEDB, MEMGRAPH, NEO4J, Engine
 from condgraph.engine import values
 from condgraph.engine.algebra import Family
@@ -393,23 +393,23 @@ class CondgraphLayout(Layout):
 
     # -- concepts ----------------------------------------------------------------------------------
 
-    def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
-        c = writing.name("c")
-        return [f"MATCH ({c}:{CONCEPT}) WHERE {self.named(c, self.one_of(writing, names))}", *self.members_of(writing, e, c)]
+    def members(self, scope: QueryScope, e: str, names: tuple[str, ...]) -> list[str]:
+        c = scope.name("c")
+        return [f"MATCH ({c}:{CONCEPT}) WHERE {self.named(c, self.one_of(scope, names))}", *self.members_of(scope, e, c)]
 
-    def members_of(self, writing: Writing, e: str, c: str) -> list[str]:
+    def members_of(self, scope: QueryScope, e: str, c: str) -> list[str]:
         """Follow the memberships, which include those through subclasses."""
-        kept = f" WHERE {e}.kind <> 1" if writing.schema.concept_members else ""
+        kept = f" WHERE {e}.kind <> 1" if scope.schema.concept_members else ""
         return [f"MATCH ({e}:{ENTITY})-[:MEMBER_OF]->({c}){kept}", f"WITH DISTINCT {e}"]
 
-    def within(self, writing: Writing, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
+    def within(self, scope: QueryScope, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
         """Test memberships; a join is offered for a single concept only, as two concepts could give an entity twice."""
-        c = writing.name("c")
-        test = self.named(c, self.one_of(writing, names))
+        c = scope.name("c")
+        test = self.named(c, self.one_of(scope, names))
         condition = f"EXISTS {{ MATCH ({e})-[:MEMBER_OF]->({c}:{CONCEPT}) WHERE {test} }}"
-        if writing.schema.concept_members:
+        if scope.schema.concept_members:
             return f"{e}.kind <> 1 AND {condition}", []
-        if len(names) != 1 or names[0] not in writing.schema.single:
+        if len(names) != 1 or names[0] not in scope.schema.single:
             return condition, []
         return condition, [f"MATCH ({c}:{CONCEPT}) WHERE {test}", f"MATCH ({e})-[:MEMBER_OF]->({c})"]
 
@@ -440,16 +440,16 @@ class CondgraphLayout(Layout):
 
     # -- statements --------------------------------------------------------------------------------
 
-    def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def attributes(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         """Match relationships to `Value` nodes: from bound entities, from rows of a table, or from values by their index."""
         f, anchor, v, predicates = wanted.fact, wanted.anchor, wanted.other, wanted.predicates
-        types, cell = self._types_of(writing, wanted), Bound(v)
+        types, cell = self._types_of(scope, wanted), Bound(v)
         if predicates is None or wanted.table is not None:
             label, inside, hint = self._start(wanted)
             pattern = f"({anchor}{label})-[{f}{types}]->({v}:{VALUE})"
             return Match(pattern, [*inside, *wanted.conditions], cell, hint=hint)
-        schema, keys = writing.schema, list(map(predicate_key, predicates))
-        test = f"= {writing.parameter(keys[0])}" if len(keys) == 1 else f"IN {writing.parameter(keys)}"
+        schema, keys = scope.schema, list(map(predicate_key, predicates))
+        test = f"= {scope.parameter(keys[0])}" if len(keys) == 1 else f"IN {scope.parameter(keys)}"
         if wanted.bound:
             # The label excludes entities where a predicate has both.
             end = f":{VALUE}" if any(map(schema.has_relation, predicates)) else ""
@@ -459,24 +459,24 @@ class CondgraphLayout(Layout):
             (kind,) = kinds
             whole, hint = [f"{v}.{name} IS NOT NULL" for name in _INDEXED[kind]], self.by_kind(v, kind)
             # Each value belongs to one statement.
-            types = self._given_types(writing, predicates)
+            types = self._given_types(scope, predicates)
         else:
             # Start at the subjects: no index has values of all kinds.
             whole, hint = [f"{anchor}:{ENTITY}", f"{anchor}.graph = $graph", f"{anchor}.kind IN [0, 1, 2]"], ""
         conditions = [f"{v}.graph = $graph", f"{v}.predicate {test}", *wanted.conditions]
         return Match(f"({anchor})-[{f}{types}]->({v}:{VALUE})", conditions, cell, whole, hint)
 
-    def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def relations(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         f, anchor, other, predicates = wanted.fact, wanted.anchor, wanted.other, wanted.predicates
         label, inside, hint = self._start(wanted)
         # The label excludes values where a predicate has both.
-        both = predicates is None or any(map(writing.schema.has_attribute, predicates))
+        both = predicates is None or any(map(scope.schema.has_attribute, predicates))
         end = f":{ENTITY}" if wanted.family == "relation" and (not wanted.bound or (both and wanted.outward)) else ""
         first, second = f"({anchor}{label})", f"({other}{end})"
         if not wanted.outward:
             first, second = second, first
         thing = other if wanted.outward else anchor
-        types = self._types_of(writing, wanted)
+        types = self._types_of(scope, wanted)
         return Match(f"{first}-[{f}{types}]->{second}", [*inside, *wanted.conditions], Bound(thing), hint=hint)
 
     def _start(self, wanted: ScanRequest) -> tuple[str, list[str], str]:
@@ -487,25 +487,25 @@ class CondgraphLayout(Layout):
             return f":{ROW}", [self.rows(wanted.anchor, wanted.table)[1]], self.by_row(wanted.anchor)
         return f":{ENTITY}", [f"{wanted.anchor}.graph = $graph"], ""
 
-    def _types_of(self, writing: Writing, wanted: ScanRequest) -> str:
+    def _types_of(self, scope: QueryScope, wanted: ScanRequest) -> str:
         """Return the types of a scan, as a parameter where possible.
 
         Then the query is the same text for all predicates, and is planned once. The server reads all edges of the
         anchors if it does not know the types when it plans, so this is done only where these are few.
         """
-        predicates, hubs = wanted.predicates, writing.schema.hubs
+        predicates, hubs = wanted.predicates, scope.schema.hubs
         if predicates and wanted.bound and all(name in hubs for name in predicates):
             side = 0 if wanted.outward else 1
             edges, each = (max(hubs[name][at] for name in predicates) for at in (side, 2 + side))
             if edges <= MAX_EDGES and each * wanted.anchors <= ALL_EDGES:
-                return self._given_types(writing, predicates)
+                return self._given_types(scope, predicates)
         return self._types(predicates)
 
-    def _given_types(self, writing: Writing, predicates: Sequence[str]) -> str:
+    def _given_types(self, scope: QueryScope, predicates: Sequence[str]) -> str:
         types = [type_of(name) for name in predicates]
         if not self.engine.computed_types:
             return self._types(predicates)
-        return f":$({writing.parameter(types[0])})" if len(types) == 1 else f":$any({writing.parameter(types)})"
+        return f":$({scope.parameter(types[0])})" if len(types) == 1 else f":$any({scope.parameter(types)})"
 
     def _type(self, name: str) -> str:
         """Return the quoted relationship type of a predicate."""
@@ -566,10 +566,10 @@ class CondgraphLayout(Layout):
         """Test the sources of the relationship, or of its value."""
         return f"{source} IN {f}.sources" if value is None else f"{source} IN coalesce({f}.sources, {value}.sources)"
 
-    def standing_in(self, writing: Writing, e: str, source: str) -> list[str]:
+    def entities_in_source(self, scope: QueryScope, e: str, source: str) -> list[str]:
         """Match rows, subjects and objects."""
         pattern, inside = self.rows(e, source)
-        f, o = writing.name("f"), writing.name("o")
+        f, o = scope.name("f"), scope.name("o")
         subject, of_graph = self.entity(e)
         stands = self.in_source(source, f, o)
         return [
@@ -611,8 +611,8 @@ class CondgraphLayout(Layout):
 
     # -- what an answer rests on -------------------------------------------------------------------
 
-    def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
-        q, x = writing.name("q"), writing.name("e")
+    def statement(self, scope: QueryScope, f: str, s: str, o: str, family: Family) -> str:
+        q, x = scope.name("q"), scope.name("e")
         value = "null" if family == "relation" else self.engine.projected(o, *_VALUE_FIELDS)
         thing = "null" if family == "attribute" else self.described(o)
         if family == "any":
@@ -630,9 +630,9 @@ class CondgraphLayout(Layout):
             f"q: {qualifiers}}}"
         )
 
-    def memberships(self, writing: Writing, concepts: str, members: str) -> list[list[str]]:
+    def memberships(self, scope: QueryScope, concepts: str, members: str) -> list[list[str]]:
         """Match memberships with sources: these were stated."""
-        e, c, d, p, m = (writing.name(prefix) for prefix in ("e", "c", "c", "c", "m"))
+        e, c, d, p, m = (scope.name(prefix) for prefix in ("e", "c", "c", "c", "m"))
         below = f"UNWIND {concepts} AS {c} MATCH ({d}:{CONCEPT})-[:SUBCLASS_OF*0..]->({c}) WITH DISTINCT {d}"
         places = f"sources: {m}.sources, rows: {m}.rows"
         return [
@@ -653,10 +653,10 @@ class CondgraphLayout(Layout):
         m = f"m_{e}_{c}"
         return f"MATCH ({e}:{ENTITY})-[{m}:MEMBER_OF]->({c}) WHERE {e}.graph = $graph AND size({m}.sources) > 0"
 
-    def memberships_of(self, writing: Writing, members: str, most: int) -> list[list[str]]:
+    def memberships_of(self, scope: QueryScope, members: str, most: int) -> list[list[str]]:
         result = []
         for end in ("e", "c"):
-            e, c, m = (writing.name(prefix) for prefix in ("e", "c", "m"))
+            e, c, m = (scope.name(prefix) for prefix in ("e", "c", "m"))
             end_variable = e if end == "e" else c
             link = f"{{m: {{a: {self.described(e)}, b: {self.described(c)}, sources: {m}.sources, rows: {m}.rows}}}}"
             stated = f"MATCH ({e})-[{m}:MEMBER_OF]->({c}) WHERE size({m}.sources) > 0"

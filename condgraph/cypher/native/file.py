@@ -40,25 +40,25 @@ _READINGS: Final = get_args(Reading)
 _TIMED: Final = frozenset(("DATE", "LOCAL DATETIME", "ZONED DATETIME"))
 
 
-def applied(found: Map[str, Any], guess: Mapping, texts: Texts, shared: Callable[[str, str], bool]) -> Mapping:
+def applied(content: Map[str, Any], guess: Mapping, texts: Texts, shared: Callable[[str, str], bool]) -> Mapping:
     """Return a guessed mapping, changed as a file states.
 
     `shared` tells whether two nodes of a label have the same value of a property.
     """
-    _keys("the mapping file", found, ("node", "relationship"))
+    _keys("the mapping file", content, ("node", "relationship"))
     nodes = {node.label: node for node in guess.nodes}
-    for label, section in _table(found, "node", "the mapping file").items():
+    for label, section in _table(content, "node", "the mapping file").items():
         about = f"node.{_word(label)}"
-        node = _known(nodes, label, f"the database has no nodes with the label {label!r}")
+        node = _lookup(nodes, label, f"the database has no nodes with the label {label!r}")
         nodes[label] = _node(node, _table({about: section}, about, "the mapping file"), about, texts, shared)
     relationship_types = {relationship.type: relationship for relationship in guess.relationships}
-    for name, section in _table(found, "relationship", "the mapping file").items():
+    for name, section in _table(content, "relationship", "the mapping file").items():
         about = f"relationship.{_word(name)}"
-        relationship_type = _known(relationship_types, name, f"the database has no relationships of the type {name!r}")
+        relationship_type = _lookup(relationship_types, name, f"the database has no relationships of the type {name!r}")
         relationship_types[name] = _relationship(
             relationship_type, _table({about: section}, about, "the mapping file"), about, texts
         )
-    reasons_given = {f"{about}": "the mapping file says so" for about in _paths(found)}
+    reasons_given = {f"{about}": "the mapping file says so" for about in _paths(content)}
     return replace(
         guess, nodes=tuple(nodes.values()), relationships=tuple(relationship_types.values()), reasons=guess.reasons | reasons_given
     )
@@ -72,10 +72,10 @@ def _node(node: NodeType, section: Map[str, Any], about: str, texts: Texts, shar
         node = replace(node, concept=_text(section, "concept", about))
     if "name" in section:
         node = replace(
-            node, name=tuple(_known(keys, key, f"{owner} have no property {key!r}").key for key in _texts(section, "name", about))
+            node, name=tuple(_lookup(keys, key, f"{owner} have no property {key!r}").key for key in _texts(section, "name", about))
         )
     if "id" in section:
-        key = _known(keys, _text(section, "id", about), f"{owner} have no property {section['id']!r}").key
+        key = _lookup(keys, _text(section, "id", about), f"{owner} have no property {section['id']!r}").key
         if key != node.unique and shared(node.label, key):
             raise OptionError(
                 f"{about}.id: two nodes of {node.label!r} have the same {key!r}", hint="an id tells every node from all others"
@@ -83,11 +83,12 @@ def _node(node: NodeType, section: Map[str, Any], about: str, texts: Texts, shar
         node = replace(node, unique=key)
     if "hide" in section:
         node = replace(
-            node, hidden=tuple(_known(keys, key, f"{owner} have no property {key!r}").key for key in _texts(section, "hide", about))
+            node,
+            hidden=tuple(_lookup(keys, key, f"{owner} have no property {key!r}").key for key in _texts(section, "hide", about)),
         )
     for key, subsection in _table(section, "property", about).items():
         path = f"{about}.property.{_word(key)}"
-        prop = _known(keys, key, f"{owner} have no property {key!r}")
+        prop = _lookup(keys, key, f"{owner} have no property {key!r}")
         keys[key] = _property(prop, _table({path: subsection}, path, about), path, texts.get(("node", node.label, key), ()))
     return replace(node, properties=tuple(keys.values()))
 
@@ -98,21 +99,21 @@ def _relationship(relationship: RelationshipType, section: Map[str, Any], about:
     owner = f"the relationships {relationship.type!r}"
     for key, subsection in _table(section, "property", about).items():
         path = f"{about}.property.{_word(key)}"
-        prop = _known(keys, key, f"{owner} have no property {key!r}")
+        prop = _lookup(keys, key, f"{owner} have no property {key!r}")
         keys[key] = _property(
             prop, _table({path: subsection}, path, about), path, texts.get(("relationship", relationship.type, key), ())
         )
     for key, qualifier_name in _table(section, "qualifiers", about).items():
         if not isinstance(qualifier_name, str) or not qualifier_name.strip():
             raise OptionError(f"{about}.qualifiers.{_word(key)} is a text, not {qualifier_name!r}")
-        keys[key] = replace(_known(keys, key, f"{owner} have no property {key!r}"), predicate=qualifier_name)
+        keys[key] = replace(_lookup(keys, key, f"{owner} have no property {key!r}"), predicate=qualifier_name)
     start, end = relationship.start, relationship.end
     if "times" in section:
         times = RowTimes.of(_text(section, "times", about))
         if times.point:
             raise OptionError(f"{about}.times is an interval, not {times.point!r}", hint='times = "[from, to)", or "[from, ]"')
         for key in times.columns():
-            prop = _known(keys, key, f"{owner} have no property {key!r}")
+            prop = _lookup(keys, key, f"{owner} have no property {key!r}")
             types = {kind for name, _ in prop.types for kind in elements(name)}
             if prop.reading not in ("date", "datetime") and not types & _TIMED:
                 hint = f'[{about}.property.{_word(prop.key)}] with as = "date", and a format, makes it one'
@@ -161,11 +162,11 @@ def _keys(about: str, section: Map[str, Any], allowed: Sequence[str]) -> None:
             raise OptionError(f"{about} has no key {key!r}", candidates=nearest(key, allowed), hint=hint)
 
 
-def _known(known: Map[str, T], name: str, message: str) -> T:
-    if name in known:
-        return known[name]
-    hint = f"there are {', '.join(map(repr, sorted(known)[:20]))}" if known else "there are none"
-    raise OptionError(f"the mapping file: {message}", candidates=nearest(name, known), hint=hint)
+def _lookup(options: Map[str, T], name: str, message: str) -> T:
+    if name in options:
+        return options[name]
+    hint = f"there are {', '.join(map(repr, sorted(options)[:20]))}" if options else "there are none"
+    raise OptionError(f"the mapping file: {message}", candidates=nearest(name, options), hint=hint)
 
 
 def _table(section: Map[str, Any], key: str, about: str) -> Map[str, Any]:
@@ -189,14 +190,14 @@ def _texts(section: Map[str, Any], key: str, about: str) -> list[str]:
     return result
 
 
-def _paths(found: Map[str, Any]) -> Iterable[str]:
-    for sort, tables in found.items():
+def _paths(content: Map[str, Any]) -> Iterable[str]:
+    for kind, tables in content.items():
         for name, section in tables.items():
             for key in section:
                 if key == "property":
-                    yield from (f"{sort}.{name}.property.{item}" for item in section[key])
+                    yield from (f"{kind}.{name}.property.{item}" for item in section[key])
                 else:
-                    yield f"{sort}.{name}.{key}"
+                    yield f"{kind}.{name}.{key}"
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -89,15 +89,15 @@ class CutPlan:
         ending.append(f"RETURN collect([{', '.join(map(layout.id, terms.values()))}]) AS rows")
         return FirstRows(compiler.whole([[*compiled.clauses, *ending]], ("rows",)), compiler.parameters, tuple(terms))
 
-    def attempts(self, names: Sequence[str], found: Sequence[Sequence[str]], made: Lowered) -> Iterator[Lowered]:
+    def attempts(self, names: Sequence[str], rows: Sequence[Sequence[str]], lowered: Lowered) -> Iterator[Lowered]:
         """Yield the program restricted to the entities in the part's first rows, with more rows each time."""
         size = self.start + self.number
         while size <= MAX_ROWS:
-            yield self._within(names, found[:size], made)
+            yield self._restricted(names, rows[:size], lowered)
             size *= _GROWTH
 
-    def _within(self, names: Sequence[str], found: Sequence[Sequence[str]], made: Lowered) -> Lowered:
-        ids = {name: list(dict.fromkeys(row[index] for row in found)) for index, name in enumerate(names)}
+    def _restricted(self, names: Sequence[str], rows: Sequence[Sequence[str]], lowered: Lowered) -> Lowered:
+        ids = {name: list(dict.fromkeys(row[index] for row in rows)) for index, name in enumerate(names)}
         # Starting from the variable with the most entities leaves the fewest ways to other rows; the others are tests.
         first, *remaining = sorted(ids, key=lambda name: -len(ids[name]))
         node: Solutions = alg.Join(_rows_of(first, ids), self.part)
@@ -107,13 +107,13 @@ class CutPlan:
         for operator, field in reversed(self.path):
             node = replace(operator, **{field: node})  # type: ignore[type-var]
             changed[id(operator)] = node
-        steps = [(name, changed.get(id(step), step)) for name, step in made.steps]
-        notes = made.notes | {id(changed[key]): note for key, note in made.notes.items() if key in changed}
+        steps = [(name, changed.get(id(step), step)) for name, step in lowered.steps]
+        notes = lowered.notes | {id(changed[key]): note for key, note in lowered.notes.items() if key in changed}
         warning = (
             f"there are more than {MAX_ROWS:,} rows, and nothing orders them: these {self.number:,} are those that the database "
             "gave first; ORDER BY decides which"
         )
-        return Lowered(node, steps, [*made.warnings, warning], notes)
+        return Lowered(node, steps, [*lowered.warnings, warning], notes)
 
 
 def _rows_of(name: str, ids: Mapping[str, Sequence[str]]) -> alg.EntityRows:

@@ -75,8 +75,8 @@ def id_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> str:
     If given, `labels` are the only ones with a unique property that the node may have; it has at least one of them.
     """
     cases = [
-        f"WHEN {has_label(e, node.label)} AND {_whole(e, node.unique)} IS NOT NULL "
-        f"THEN {literal(node.label + '/')} + {_whole(e, node.unique)}"
+        f"WHEN {has_label(e, node.label)} AND {_as_text(e, node.unique)} IS NOT NULL "
+        f"THEN {literal(node.label + '/')} + {_as_text(e, node.unique)}"
         for node in _among(mapping, labels)
         if node.unique is not None
     ]
@@ -92,7 +92,7 @@ def name_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> st
             name = joined(e, node.name)
             by_name.append(f"WHEN {test} AND {name} <> '' THEN {name}")
         if node.unique is not None:
-            key = _whole(e, node.unique)
+            key = _as_text(e, node.unique)
             by_key.append(f"WHEN {test} AND {key} IS NOT NULL THEN {literal(node.concept + ' ')} + {key}")
     by_label = [
         f"WHEN {has_label(e, node.label)} THEN {literal(node.concept + ' ')} + {_number(e, mapping)}"
@@ -106,7 +106,7 @@ def name_of(e: str, mapping: Mapping, labels: Sequence[str] | None = None) -> st
 
 def joined(e: str, keys: Sequence[str]) -> str:
     """Return the properties of a name as one text, which is empty if the node has none of them."""
-    first, *remaining = (f"coalesce({_whole(e, key)}, '')" for key in keys)
+    first, *remaining = (f"coalesce({_as_text(e, key)}, '')" for key in keys)
     return f"trim({first}{''.join(f' + {literal(chr(32))} + {text}' for text in remaining)})" if remaining else first
 
 
@@ -114,7 +114,7 @@ def _among(mapping: Mapping, labels: Sequence[str] | None) -> list[NodeType]:
     return [node for node in mapping.nodes if labels is None or node.label in labels]
 
 
-def _whole(e: str, key: str) -> str:
+def _as_text(e: str, key: str) -> str:
     return f"toStringOrNull({e}.{quote(key)})"
 
 
@@ -133,7 +133,7 @@ _VARIABLE: Final = "\0"
 #: The variable for all values that are written like some texts.
 _SIMILAR: Final = "alike"
 #: A query names up to this many labels one by one; for more it searches a list, which is planned faster.
-_FEW: Final = 4
+_MAX_LISTED: Final = 4
 
 
 def node_of(e: str, label: str) -> str:
@@ -187,14 +187,14 @@ class Identity:
         # Labels without an index are searched together, since each query takes long to plan.
         labels_by_test: dict[str, list[str]] = {}
         other_types = "".join(f" + [x IN {values} | {read}(x)]" for read in ("toIntegerOrNull", "toFloatOrNull", "toBooleanOrNull"))
-        like = f"WITH {values}{other_types} AS {_SIMILAR} "
+        similar = f"WITH {values}{other_types} AS {_SIMILAR} "
 
         def match(pattern: str, tests: str) -> str:
-            return f"{like if _SIMILAR in tests else ''}MATCH {pattern} WHERE {tests} RETURN {e}"
+            return f"{similar if _SIMILAR in tests else ''}MATCH {pattern} WHERE {tests} RETURN {e}"
 
         for node in self._nodes:
             if node.name:
-                lookup = None if len(node.name) > 1 else _sought(node, node.name[0], values)
+                lookup = None if len(node.name) > 1 else _indexed_test(node, node.name[0], values)
                 tests = f"{e}.{quote(node.name[0])} {lookup}" if lookup is not None else f"{joined(e, node.name)} {test}"
                 if node.label and _unindexed(node):
                     labels_by_test.setdefault(tests, []).append(node.label)
@@ -234,7 +234,7 @@ class Identity:
         return [(node_of(e, node.label), f"{e}.{quote(node.name[0])}") for node in self._nodes if len(node.name) == 1]
 
     def _by_key(self, e: str, node: NodeType, key: str, values: str, prefix: str) -> str:
-        condition, pattern = _sought(node, key, values, prefix), node_of(e, node.label)
+        condition, pattern = _indexed_test(node, key, values, prefix), node_of(e, node.label)
         if condition is not None:
             return f"MATCH {pattern} WHERE {e}.{quote(key)} {condition} RETURN {e}"
         candidates = f"[x IN {values} WHERE x STARTS WITH {literal(prefix)} | substring(x, {len(prefix)})]"
@@ -243,7 +243,7 @@ class Identity:
     def _short_id(self, e: str, mapping: Mapping) -> str:
         """Return the expression of `id_of`, shorter if there are many labels."""
         keyed = [[node.label, node.unique] for node in mapping.nodes if node.unique is not None]
-        if len(keyed) <= _FEW:
+        if len(keyed) <= _MAX_LISTED:
             return id_of(e, mapping)
         key = f"toStringOrNull({e}[x[1]])"
         first = self._first(e, "ids", keyed, f"x[0] + '/' + {key}", f"{key} IS NOT NULL")
@@ -259,7 +259,7 @@ class Identity:
             [node.label, node.unique, node.concept + " "] for node in mapping.nodes if node.unique and node.name != (node.unique,)
         ]
         fallback = f"{self._first_concept(e, mapping)} + {_number(e, mapping)}"
-        if len(named) + len(keyed) <= _FEW:
+        if len(named) + len(keyed) <= _MAX_LISTED:
             cases = _cases(e, mapping)
             return f"coalesce(CASE {' '.join(cases)} END, {fallback})" if cases else fallback
         key = f"{e}[x[1]]"
@@ -276,14 +276,14 @@ class Identity:
     def _first_concept(self, e: str, mapping: Mapping) -> str:
         """Return the first of a node's concepts in the mapping's order, and a blank."""
         concepts = {node.label: node.concept for node in mapping.nodes if node.label}
-        if len(concepts) <= _FEW:
+        if len(concepts) <= _MAX_LISTED:
             cases = [f"WHEN {e}:{quote(label)} THEN {literal(concept + ' ')}" for label, concept in concepts.items()]
             return f"CASE {' '.join(cases)} ELSE 'node ' END" if cases else "'node '"
         pairs = [[label, concept + " "] for label, concept in concepts.items()]
         return f"coalesce({self._first(e, 'concepts', pairs, 'x[1]')}, 'node ')"
 
-    def _first(self, e: str, name: str, lists: Sequence[Sequence[str | None]], gives: str, test: str = "") -> str:
-        """Return an expression for `gives` of the first list `x` whose label the node has and that passes a test, or null.
+    def _first(self, e: str, name: str, lists: Sequence[Sequence[str | None]], result: str, test: str = "") -> str:
+        """Return an expression for `result` of the first list `x` whose label the node has and that passes a test, or null.
 
         A node without labels has the label "". The lists become a parameter.
         """
@@ -291,7 +291,7 @@ class Identity:
         if any(item[0] == "" for item in lists):
             has = f"({has} OR x[0] = '' AND size(labels({e})) = 0)"
         self._lists[name] = [[text for text in part if text is not None] for part in lists]
-        return f"[x IN $names.{name} WHERE {has}{f' AND {test}' if test else ''} | {gives}][0]"
+        return f"[x IN $names.{name} WHERE {has}{f' AND {test}' if test else ''} | {result}][0]"
 
 
 def found_ids(test: str) -> str:
@@ -331,7 +331,7 @@ def _values(test: str) -> str:
     return f"[{test[2:]}]" if test.startswith("= ") else test[3:]
 
 
-def _sought(node: NodeType, key: str, values: str, prefix: str = "") -> str | None:
+def _indexed_test(node: NodeType, key: str, values: str, prefix: str = "") -> str | None:
     """Return a test on the property itself, which an index answers, or None if its text differs from the value."""
     types = {kind for prop in node.properties if prop.key == key for kind, _ in prop.types}
     if types not in _PLAIN:

@@ -99,56 +99,56 @@ class PropertySample:
     spaced: bool = False
 
     @property
-    def held(self) -> int:
+    def count(self) -> int:
         """How many things have it."""
         return sum(count for _, count in self.types)
 
 
-def name_of(label: str, seen: Sequence[PropertySample], unique: str | None) -> tuple[tuple[str, ...], str]:
+def name_of(label: str, samples: Sequence[PropertySample], unique: str | None) -> tuple[tuple[str, ...], str]:
     """Return the properties that together name the nodes of a label (none if none fits), and why."""
     ranked = sorted(
-        ((rank, sample.key, sample) for sample in seen if (rank := _rank(label, sample)) is not None),
+        ((rank, sample.key, sample) for sample in samples if (rank := _rank(label, sample)) is not None),
         key=lambda candidate: candidate[:2],
     )
     if not ranked and unique is None:
-        ranked = sorted((rank, sample.key, sample) for sample in seen if (rank := _telling(sample)) is not None)
+        ranked = sorted((rank, sample.key, sample) for sample in samples if (rank := _content_rank(sample)) is not None)
     if not ranked:
         fallback = f"its unique property {unique!r}" if unique else "the number of the server"
         return (), f"no text is a name: a node is called by its label and {fallback}"
     rank, key, best = ranked[0]
-    by_word = {_folded(sample.key): sample for sample in seen if _is_text(sample)}
+    by_word = {_folded(sample.key): sample for sample in samples if _is_text(sample)}
     last = next((by_word[word] for word in _LAST if word in by_word), None)
     first = next((by_word[word] for word in _FIRST if word in by_word), None)
     if first is not None and last is not None and (rank >= 3 or key in (first.key, last.key)):
         return (first.key, last.key), f"{first.key!r} and {last.key!r} together; {_measured(first)}, {_measured(last)}"
-    if _apart(best) < 0.9 and last is not None and last is not best:
+    if _distinct_share(best) < 0.9 and last is not None and last is not best:
         return (key, last.key), f"{key!r} does not tell apart, with {last.key!r} it does better; {_measured(best)}"
     return (key,), f"{_measured(best)}"
 
 
-def _measured(seen: PropertySample) -> str:
-    return f"{seen.key!r}: {seen.held} of {seen.sampled} sampled have it, {_apart(seen):.0%} of these different"
+def _measured(sample: PropertySample) -> str:
+    return f"{sample.key!r}: {sample.count} of {sample.sampled} sampled have it, {_distinct_share(sample):.0%} of these different"
 
 
-def _rank(label: str, seen: PropertySample) -> int | None:
+def _rank(label: str, sample: PropertySample) -> int | None:
     """Return how well a property suits as a name: 0 is best, None if it does not."""
-    if not _is_text(seen) or not seen.held or not seen.texts:
+    if not _is_text(sample) or not sample.count or not sample.texts:
         return None
     # Graphs made from RDF have a prefix before their keys: rdfs__label.
     filled_share, distinct_share, folded = (
-        seen.held / seen.sampled,
-        _apart(seen),
-        _folded(seen.key.rpartition("__")[2]).replace("preflabel", "label"),
+        sample.count / sample.sampled,
+        _distinct_share(sample),
+        _folded(sample.key.rpartition("__")[2]).replace("preflabel", "label"),
     )
-    words = [word.casefold() for word in _WORDS(seen.key)]
-    if sorted(map(len, seen.texts))[len(seen.texts) // 2] >= MAX_TEXT or any(map(_address, seen.texts[:20])):
+    words = [word.casefold() for word in _WORDS(sample.key)]
+    if sorted(map(len, sample.texts))[len(sample.texts) // 2] >= MAX_TEXT or any(map(_address, sample.texts[:20])):
         return None
     label_names = {_folded(label) + word for word in ("name", "title", "label")}
     if filled_share < 0.5:
         return None
     if folded in label_names or folded in _NAMES:
         # Few values shared by many nodes are a kind, whatever the property is called.
-        if distinct_share < 0.05 and seen.held > 20:
+        if distinct_share < 0.05 and sample.count > 20:
             return None
         return 0 if folded in label_names else 1 + _NAMES.index(folded) // 3
     if folded in _FIRST or folded in _LAST:
@@ -158,27 +158,27 @@ def _rank(label: str, seen: PropertySample) -> int | None:
     return None
 
 
-def _telling(seen: PropertySample) -> int | None:
+def _content_rank(sample: PropertySample) -> int | None:
     """Return how well a property suits that is not called like a name: 7 is best, None if it does not."""
-    if not _is_text(seen) or seen.held < 0.9 * seen.sampled or _apart(seen) < 0.95 or seen.spaced:
+    if not _is_text(sample) or sample.count < 0.9 * sample.sampled or _distinct_share(sample) < 0.95 or sample.spaced:
         return None
-    words = {word.casefold() for word in _WORDS(seen.key)}
-    machine_made = sum(bool(_MACHINE(text)) or _address(text) or not any(c.isalpha() for c in text) for text in seen.texts)
-    lengths = sorted(map(len, seen.texts))
-    if words & _SECRET or machine_made * 10 > len(seen.texts) or not lengths or lengths[len(lengths) * 9 // 10] > _SHORT:
+    words = {word.casefold() for word in _WORDS(sample.key)}
+    machine_made = sum(bool(_MACHINE(text)) or _address(text) or not any(c.isalpha() for c in text) for text in sample.texts)
+    lengths = sorted(map(len, sample.texts))
+    if words & _SECRET or machine_made * 10 > len(sample.texts) or not lengths or lengths[len(lengths) * 9 // 10] > _SHORT:
         return None
-    if _folded(seen.key) in _DESCRIBING:
+    if _folded(sample.key) in _DESCRIBING:
         return 7
-    return 8 if sum(any(c.islower() for c in text) for text in seen.texts) * 2 > len(seen.texts) else 9
+    return 8 if sum(any(c.islower() for c in text) for text in sample.texts) * 2 > len(sample.texts) else 9
 
 
-def _apart(seen: PropertySample) -> float:
-    return seen.distinct / seen.held if seen.held else 0.0
+def _distinct_share(sample: PropertySample) -> float:
+    return sample.distinct / sample.count if sample.count else 0.0
 
 
-def _is_text(seen: PropertySample) -> bool:
-    texts = sum(count for name, count in seen.types if name == "STRING")
-    return texts > 0 and texts >= 0.9 * seen.held
+def _is_text(sample: PropertySample) -> bool:
+    texts = sum(count for name, count in sample.types if name == "STRING")
+    return texts > 0 and texts >= 0.9 * sample.count
 
 
 def _folded(key: str) -> str:
@@ -293,7 +293,7 @@ _NODES: Final = "UNWIND $ids AS i MATCH (x) WHERE elementId(x) = i WITH x"
 _RELATIONSHIPS: Final = "UNWIND $ids AS i MATCH (a)-[x]->(b) WHERE elementId(x) = i WITH a, x, b"
 _LABELS: Final = f"{_NODES} RETURN DISTINCT labels(x) AS labels"
 _ENDS: Final = "RETURN labels(a) AS a, labels(b) AS b, count(*) AS count"
-_SEEN: Final = (
+_SAMPLE: Final = (
     f"UNWIND keys(x) AS key WITH key, x[key] AS v "
     f"WITH key, v, {properties.type_of('v')} AS type, CASE WHEN v IS :: STRING THEN left(v, {MAX_TEXT}) END AS text "
     f"RETURN key, type, count(*) AS count, {properties.any_spaced('v', MAX_TEXT)} AS spaced, "
@@ -406,9 +406,9 @@ def look(connection: Connection, typing: Typing, texts: Texts | None = None) -> 
     sampled = {} if texts is None else texts
     notes = _Notes()
     counted = counts(connection, notes.warnings)
-    indexed = _Indexed.of(_asked(connection, _INDEXES, "indexes", notes))
+    indexed = _Indexed.of(_read_or_note(connection, _INDEXES, "indexes", notes))
     unique: dict[str, list[str]] = {}
-    for row in sorted(_asked(connection, _CONSTRAINTS, "constraints", notes) or [], key=lambda row: not row["always"]):
+    for row in sorted(_read_or_note(connection, _CONSTRAINTS, "constraints", notes) or [], key=lambda row: not row["always"]):
         unique.setdefault(row["label"], []).append(row["key"])
     most = sample_size(len(counted.labels), len(counted.types))
     unlabelled = _unlabelled(connection, counted, notes)
@@ -460,7 +460,7 @@ def _unseen(connection: Connection, nodes: list[NodeType], relationships: list[R
         return ()
     query = _KEYS if connection.engine.lists_keys else _ALL_KEYS
     try:
-        rows = _asked(connection, query, "property keys", notes)
+        rows = _read_or_note(connection, query, "property keys", notes)
     except DeadlineError:
         check()
         notes.warnings.append("the property keys of the database could not be listed in time: those of the samples are known")
@@ -471,7 +471,7 @@ def _unseen(connection: Connection, nodes: list[NodeType], relationships: list[R
     return tuple(row["key"] for row in rows or () if row["key"] not in sampled)
 
 
-def _asked(connection: Connection, text: str, what: str, notes: _Notes) -> list[dict[str, Any]] | None:
+def _read_or_note(connection: Connection, text: str, what: str, notes: _Notes) -> list[dict[str, Any]] | None:
     """Return the rows, or None if they may not be read."""
     try:
         return connection.ask(text, {})
@@ -500,12 +500,14 @@ class _Indexed:
             frozenset(index for index, seeks in indexes if seeks), frozenset(index for index, _ in indexes), rows is not None
         )
 
-    def property(self, node: bool, name: str, seen: PropertySample) -> Property:
+    def property(self, node: bool, name: str, sample: PropertySample) -> Property:
         """Return a property with what is known of its indexes."""
-        index = node, name, seen.key
+        index = node, name, sample.key
         unindexed = self.known and index not in self.any
         indexed = index in self.seeks
-        return Property(seen.key, seen.key, seen.types, seen.sampled, indexed=indexed, unindexed=unindexed, untidy=seen.spaced)
+        return Property(
+            sample.key, sample.key, sample.types, sample.sampled, indexed=indexed, unindexed=unindexed, untidy=sample.spaced
+        )
 
 
 def _unlabelled(connection: Connection, counted: Counts, notes: _Notes) -> int:
@@ -527,11 +529,11 @@ class Groups:
     """Labels that occur together on a node, directly or through others."""
 
     def __init__(self) -> None:
-        self._above: dict[str, str] = {}
+        self._parents: dict[str, str] = {}
 
     def of(self, label: str) -> str:
         """Return the label that represents all labels that occur together with this one."""
-        while (above := self._above.get(label, label)) != label:
+        while (above := self._parents.get(label, label)) != label:
             label = above
         return label
 
@@ -539,7 +541,7 @@ class Groups:
         """Record that some labels occur together with another."""
         for other in others:
             first, second = sorted((self.of(label), self.of(other)))
-            self._above[second] = first
+            self._parents[second] = first
 
 
 def _node(
@@ -617,7 +619,7 @@ def _samples(connection: Connection, patterns: list[str], most: int) -> Iterator
 def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> list[PropertySample]:
     """Return what a sample tells of each property, by key."""
     by_key: dict[str, list[dict[str, Any]]] = {}
-    for row in connection.ask(f"{match} {_SEEN}", {"ids": ids}):
+    for row in connection.ask(f"{match} {_SAMPLE}", {"ids": ids}):
         by_key.setdefault(row["key"], []).append(row)
     result = []
     for key, rows in sorted(by_key.items()):
@@ -647,7 +649,7 @@ def _seen(connection: Connection, match: str, ids: list[str], sampled: int) -> l
     return result
 
 
-def is_vector(seen: PropertySample) -> bool:
+def is_vector(sample: PropertySample) -> bool:
     """Tell whether a property has long lists of numbers."""
-    numbers = all(properties.is_list(name) and set(properties.elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in seen.types)
-    return numbers and seen.longest >= VECTOR
+    numbers = all(properties.is_list(name) and set(properties.elements(name)) <= {"FLOAT", "INTEGER"} for name, _ in sample.types)
+    return numbers and sample.longest >= VECTOR

@@ -13,11 +13,11 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 from condgraph.cypher.dialect import translated
-from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, ScanRequest, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Direct, Layout, Match, QueryScope, ScanRequest
 from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import SOURCE, Identity, concept_id, foreign, found_ids, node_of, within_labels
 from condgraph.cypher.native.mapping import Mapping
-from condgraph.cypher.native.properties import Holdings, NodeCell, ObjectCell, Qualifiers, apart, bounds, ranks_of
+from condgraph.cypher.native.properties import Holdings, NodeCell, ObjectCell, Qualifiers, bounds, disjoint_labels, ranks_of
 from condgraph.cypher.native.refresh import keys_of
 from condgraph.cypher.servers import NEO4J, Engine
 from condgraph.engine import algebra as alg
@@ -94,12 +94,12 @@ class NativeLayout(Layout):
         other.found = found
         return other
 
-    def typed(self, written: str, value: Any) -> str:
+    def typed(self, parameter: str, value: Any) -> str:
         """Return a parameter with texts declared as text, since an index of the database may cover only texts."""
         if isinstance(value, str):
-            return f"toString({written})"
+            return f"toString({parameter})"
         texts = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
-        return f"toStringList({written})" if texts else written
+        return f"toStringList({parameter})" if texts else parameter
 
     def number(self, value: Quantity) -> tuple[Number, bool]:
         """Return a number as it is compared; integers of the server stay integers."""
@@ -212,13 +212,14 @@ class NativeLayout(Layout):
         """Return the labels of the concepts of some names."""
         return [label for name in names for label in self.labels.get(name, ())]
 
-    def members(self, writing: Writing, e: str, names: tuple[str, ...]) -> list[str]:
+    def members(self, scope: QueryScope, e: str, names: tuple[str, ...]) -> list[str]:
         queries = [
-            f"MATCH {pattern}{f' WHERE {test}' if test else ''} RETURN {e}" for _, pattern, test in apart(e, self.labels_of(names))
+            f"MATCH {pattern}{f' WHERE {test}' if test else ''} RETURN {e}"
+            for _, pattern, test in disjoint_labels(e, self.labels_of(names))
         ]
         return ["CALL (*) {\n" + "\nUNION ALL\n".join(queries) + "\n}"] if queries else [f"UNWIND [] AS {e} WITH {e}"]
 
-    def within(self, writing: Writing, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
+    def within(self, scope: QueryScope, e: str, names: tuple[str, ...]) -> tuple[str, list[str]]:
         labels = self.labels_of(names)
         return within_labels(e, labels) if labels else "false", []
 
@@ -265,14 +266,14 @@ class NativeLayout(Layout):
 
     # -- statements --------------------------------------------------------------------------------
 
-    def attributes(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def attributes(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         """Return the properties of a predicate, for each label that has them."""
-        return self.holdings.match(writing, wanted, self.labels_of)
+        return self.holdings.match(scope, wanted, self.labels_of)
 
-    def relations(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def relations(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         """Match relationships. From a mapped node, those of a type lead only to mapped nodes."""
         if wanted.family == "any":
-            return self._any(writing, wanted)
+            return self._any(scope, wanted)
         f, anchor, other = wanted.fact, wanted.anchor, wanted.other
         types = self.types_of(wanted.predicates) or [NO_TYPE]
         target = self.object(other if wanted.outward else anchor, "relation")
@@ -280,12 +281,12 @@ class NativeLayout(Layout):
         tests = [] if wanted.bound else [foreign(anchor)]
         return Match(f"({first})-[{f}:{'|'.join(map(quote, types))}]->({second})", [*tests, *wanted.conditions], target)
 
-    def _any(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def _any(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         """Match relationships, then properties."""
         f, e, o = wanted.fact, wanted.anchor, wanted.other
         types = self.types_of(wanted.predicates)
         queries = [f"MATCH ({e})-[{f}:{'|'.join(map(quote, types))}]->({o}) RETURN {f}, {o}"] if types else []
-        queries += [f"{text} RETURN {f}, {o}" for text in self.holdings.queries(writing, e, o, f, wanted.predicates)]
+        queries += [f"{text} RETURN {f}, {o}" for text in self.holdings.queries(scope, e, o, f, wanted.predicates)]
         start = [] if wanted.bound else [f"MATCH ({e}) WHERE {foreign(e)}"]
         body = "\nUNION ALL\n".join(queries) or f"UNWIND [] AS {f} RETURN {f}, null AS {o}"
         return Match(None, wanted.conditions, self.object(o, "any"), before=[*start, f"CALL ({e}) {{\n{body}\n}}"])
@@ -295,7 +296,7 @@ class NativeLayout(Layout):
         names = self.types if predicates is None else predicates
         return list(dict.fromkeys(type_name for name in names for type_name in self.types.get(name, ())))
 
-    def kept(self, f: str, o: str, family: Family) -> str:
+    def row_statement(self, f: str, o: str, family: Family) -> str:
         """Return a statement to keep; that of a property is followed by its value."""
         return f if family == "relation" else f"CASE WHEN {_is_relation(f)} THEN {f} ELSE {_untyped(f)} + [{o}] END"
 
@@ -344,7 +345,7 @@ class NativeLayout(Layout):
         """Return a property of relationships, if all of them have it with the same type."""
         return self.qualifying.direct(f, predicates, key)
 
-    def way(self, r: str, a: str, b: str, predicates: Sequence[str], *, outward: bool) -> str | None:
+    def hop(self, r: str, a: str, b: str, predicates: Sequence[str], *, outward: bool) -> str | None:
         types = "|".join(map(quote, self.types_of(predicates)))
         if not types:
             return None
@@ -355,7 +356,7 @@ class NativeLayout(Layout):
     def in_source(self, source: str, f: str, value: str | None) -> str:
         return f"{source} = '{SOURCE}'"
 
-    def standing_in(self, writing: Writing, e: str, source: str) -> list[str]:
+    def entities_in_source(self, scope: QueryScope, e: str, source: str) -> list[str]:
         return [f"MATCH ({e}) WHERE {foreign(e)} AND {source} = '{SOURCE}' RETURN {e}"]
 
     # -- qualifiers and validity -------------------------------------------------------------------
@@ -392,7 +393,7 @@ class NativeLayout(Layout):
 
     # -- what an answer rests on -------------------------------------------------------------------
 
-    def statement(self, writing: Writing, f: str, s: str, o: str, family: Family) -> str:
+    def statement(self, scope: QueryScope, f: str, s: str, o: str, family: Family) -> str:
         """Return a statement with its ends, its qualifiers and its one source."""
         qualifiers = "[]" if family == "attribute" else self.qualifying.sent(f)
         value = f"CASE WHEN {self.is_entity(o)} THEN null ELSE {o} END"
@@ -413,33 +414,33 @@ class NativeLayout(Layout):
     def qualifiers_in(self, sent: Sequence[Any]) -> list[tuple[str, Any]]:
         return self.qualifying.read(sent)
 
-    def concepts_named(self, writing: Writing, names: Sequence[str]) -> list[str]:
+    def concepts_named(self, scope: QueryScope, names: Sequence[str]) -> list[str]:
         """Return concepts, which are spelled out since they have no nodes."""
-        return [self._concept(writing, label, name) for name in names for label in self.labels.get(name, ())]
+        return [self._concept(scope, label, name) for name in names for label in self.labels.get(name, ())]
 
-    def _concept(self, writing: Writing, label: str, name: str) -> str:
-        name_parameter, id_parameter = writing.parameter(name), writing.parameter(concept_id(label))
+    def _concept(self, scope: QueryScope, label: str, name: str) -> str:
+        name_parameter, id_parameter = scope.parameter(name), scope.parameter(concept_id(label))
         return f"{{id: {id_parameter}, name: {name_parameter}, kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
 
-    def memberships_in(self, writing: Writing, names: Sequence[str], members: str) -> list[list[str]]:
+    def memberships_in(self, scope: QueryScope, names: Sequence[str], members: str) -> list[list[str]]:
         result = []
         for name in names:
             for label in self.labels.get(name, ()):
-                e, about = writing.name("e"), self._concept(writing, label, name)
+                e, about = scope.name("e"), self._concept(scope, label, name)
                 link = f"{{m: {{a: {self.described(e)}, b: {about}, sources: ['{SOURCE}'], rows: [0]}}}}"
                 result.append(
                     [f"UNWIND {members} AS {e}", f"WITH {e} WHERE {e}:{quote(label)}", f"RETURN -1 AS unit, {link} AS row"]
                 )
         return result
 
-    def memberships(self, writing: Writing, concepts: str, members: str) -> list[list[str]]:
+    def memberships(self, scope: QueryScope, concepts: str, members: str) -> list[list[str]]:
         """Return the labels of each member, whichever concepts are asked for."""
-        return self.memberships_of(writing, members, None)
+        return self.memberships_of(scope, members, None)
 
-    def memberships_of(self, writing: Writing, members: str, most: int | None) -> list[list[str]]:
+    def memberships_of(self, scope: QueryScope, members: str, most: int | None) -> list[list[str]]:
         """Return the labels of nodes; no node is a concept."""
-        e, label, about = writing.name("e"), writing.name("l"), writing.name("c")
-        concepts_by_label = writing.parameter(
+        e, label, about = scope.name("e"), scope.name("l"), scope.name("c")
+        concepts_by_label = scope.parameter(
             {item: [concept_id(item), name] for name, labels in self.labels.items() for item in labels}
         )
         concept = f"{{id: {about}[0], name: {about}[1], kind: {int(EntityKind.CONCEPT)}, source: null, row: null}}"
@@ -457,7 +458,7 @@ class NativeLayout(Layout):
             queries.append(f"MATCH (s)-[:{'|'.join(map(quote, types))}]->() WHERE {foreign('s')} RETURN DISTINCT s")
         for item in self.holdings.of(predicates):
             for label in item.labels:
-                queries.append(f"MATCH {node_of('s', label)} WHERE {item.there('s')} RETURN s")
+                queries.append(f"MATCH {node_of('s', label)} WHERE {item.exists('s')} RETURN s")
         return "CALL () {\n" + ("\nUNION\n".join(queries) or "UNWIND [] AS s RETURN s") + "\n}"
 
     def relations_to(self, predicates: Sequence[str] | None, source: str | None, *, table: bool) -> str:

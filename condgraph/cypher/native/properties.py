@@ -8,11 +8,11 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from condgraph.cypher.answer import literal
-from condgraph.cypher.layout.base import Bound, Cell, Direct, Field, Match, ScanRequest, Writing
+from condgraph.cypher.layout.base import Bound, Cell, Direct, Field, Match, QueryScope, ScanRequest
 from condgraph.cypher.layout.schema import quote
 from condgraph.cypher.native.identity import foreign, node_of, within_labels
 from condgraph.cypher.native.mapping import Mapping, Property, RelationshipType
-from condgraph.cypher.native.values import INFINITE, each, elements, fields, is_list, number_text, sent, values_in
+from condgraph.cypher.native.values import INFINITE, as_list, elements, fields, is_list, number_text, sent, values_in
 from condgraph.engine.facts import END_TIME, START_TIME
 from condgraph.engine.values import DAY_SECONDS, OPEN_END, OPEN_START, Time, Value
 
@@ -43,13 +43,13 @@ def together(properties: Iterable[Property]) -> Property:
 _PLAIN: Final = {"STRING": "text", "BOOLEAN": "boolean", "INTEGER": "integer", "FLOAT": "float", "DATE": "day"}
 
 
-def direct_of(held: str, prop: Property) -> Direct | None:
+def direct_of(value: str, prop: Property) -> Direct | None:
     """Return a property as it is, if all of its values have one plain type."""
     if prop.reading != "itself" or prop.untidy or prop.excluded or not prop.types:
         return None
     types = {kind for kind, _ in prop.types}
     kind = "FLOAT" if types <= NUMBERS and "FLOAT" in types else next(iter(types)) if len(types) == 1 else ""
-    return Direct(held, _PLAIN[kind], PropertyCell(held, prop)) if kind in _PLAIN else None
+    return Direct(value, _PLAIN[kind], PropertyCell(value, prop)) if kind in _PLAIN else None
 
 
 def likeness(prop: Property) -> tuple[str, str | None, bool, bool, frozenset[str]]:
@@ -89,15 +89,15 @@ class PropertyCell(Cell):
     Qualifiers keep no `raw` texts.
     """
 
-    __slots__ = ("_fields", "_held", "_infinite", "_property", "_types")
+    __slots__ = ("_fields", "_infinite", "_property", "_source", "_types")
 
-    def __init__(self, held: str, prop: Property, *, raw: bool = True) -> None:
-        self._held, self._property = held, prop
+    def __init__(self, value: str, prop: Property, *, raw: bool = True) -> None:
+        self._source, self._property = value, prop
         types = frozenset(name for kind, _ in prop.types for name in elements(kind))
         #: Whether it may be an infinite float, which is not a number.
         self._infinite = INFINITE in types
         self._types = types - {INFINITE} | {"FLOAT"} if self._infinite else types
-        self._fields = lean(held, prop, self._types) or full(held, prop, self._types)
+        self._fields = lean(value, prop, self._types) or full(value, prop, self._types)
         if not raw and self._fields.pop("raw", None) is not None and prop.reading == "number":
             # Without its raw text, a number is written as it prints.
             self._fields["text"] = f"coalesce(head([v IN [{self._fields['number']}] | {number_text('v')}]), {self._fields['text']})"
@@ -117,17 +117,17 @@ class PropertyCell(Cell):
         return self.text
 
     @property
-    def _own(self) -> frozenset[str]:
+    def _plain_types(self) -> frozenset[str]:
         """The types of a property that is compared unchanged; none if it is read as something else."""
         return self._types if self._property.reading == "itself" else frozenset()
 
     def tested(self, name: Field) -> str:
         """Return the property itself if it has a single type, since a comparison with another type gives null."""
-        own_types = self._own
+        own_types = self._plain_types
         if own_types and own_types <= NUMBERS and not self._infinite and name in ("number", "unit"):
-            return self._held if name == "number" else "'1'"
+            return self._source if name == "number" else "'1'"
         if own_types == {"STRING"} and name == "key" and not self._property.untidy:
-            return self._held
+            return self._source
         return self.field(name)
 
     def timed(self, operator: str, value: Time, parameter: Callable[[Any], str]) -> str | None:
@@ -135,7 +135,7 @@ class PropertyCell(Cell):
 
         It is None if values have several types, or if the bounds are too far away for the driver.
         """
-        own_types = self._own
+        own_types = self._plain_types
         if len(own_types) != 1 or not own_types <= TIMES:
             return None
         sides = {
@@ -150,7 +150,7 @@ class PropertyCell(Cell):
             bounds = [(sign, _bound(seconds, up, next(iter(own_types)))) for sign, seconds, up in sides]
         except OverflowError:
             return None
-        tests = [f"{self._held} {sign} {parameter(bound)}" for sign, bound in bounds]
+        tests = [f"{self._source} {sign} {parameter(bound)}" for sign, bound in bounds]
         return f"({(' OR ' if operator == '!=' else ' AND ').join(tests)})"
 
 
@@ -162,42 +162,42 @@ def _bound(seconds: int, up: bool, kind: str) -> date | datetime:
     return moment if kind == "ZONED DATETIME" else moment.replace(tzinfo=None)
 
 
-def lean(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str] | None:
+def lean(value: str, prop: Property, types: frozenset[str]) -> dict[Field, str] | None:
     """Return the fields if the sample has only one type of texts or numbers, else None.
 
     That makes them short, and fast for the server to plan. A value of another type then becomes what the server prints.
     """
     if prop.reading not in ("itself", "text"):
         return None
-    text = f"coalesce(toStringOrNull({held}), 'unknown')"
+    text = f"coalesce(toStringOrNull({value}), 'unknown')"
     if types <= {"STRING", "BOOLEAN", "POINT"} and not prop.untidy:
         return {"kind": "'text'", "text": text, "key": text}
     if types <= NUMBERS and prop.reading == "itself":
-        test = f"{held} IS :: INTEGER NOT NULL" if types == {"INTEGER"} else f"{held} IS :: INTEGER NOT NULL | FLOAT NOT NULL"
+        test = f"{value} IS :: INTEGER NOT NULL" if types == {"INTEGER"} else f"{value} IS :: INTEGER NOT NULL | FLOAT NOT NULL"
         number = test
         if "FLOAT" in types:
-            test = f"CASE WHEN {number} THEN {held} - {held} = 0 ELSE false END"
-            is_whole = f"CASE WHEN {number} THEN abs({held}) < 1e15 AND {held} = toInteger({held}) ELSE false END"
-            text = f"CASE WHEN {is_whole} THEN toString(toInteger({held})) ELSE {text} END"
+            test = f"CASE WHEN {number} THEN {value} - {value} = 0 ELSE false END"
+            is_whole = f"CASE WHEN {number} THEN abs({value}) < 1e15 AND {value} = toInteger({value}) ELSE false END"
+            text = f"CASE WHEN {is_whole} THEN toString(toInteger({value})) ELSE {text} END"
         return {
             "kind": f"CASE WHEN {test} THEN 'quantity' ELSE 'text' END",
             "text": text,
             "key": f"CASE WHEN {test} THEN null ELSE {text} END",
-            "number": f"CASE WHEN {test} THEN {held} END",
+            "number": f"CASE WHEN {test} THEN {value} END",
             "unit": f"CASE WHEN {test} THEN '1' END",
         }
     return None
 
 
-def full(held: str, prop: Property, types: frozenset[str]) -> dict[Field, str]:
+def full(value: str, prop: Property, types: frozenset[str]) -> dict[Field, str]:
     """Return the fields of a value that has several types or is read as something else."""
-    result = {name: text for name, text in fields(held, prop, types).items() if text != "null"}
+    result = {name: text for name, text in fields(value, prop, types).items() if text != "null"}
     # Integers stay integers, which keeps all their digits.
     result.pop("exact", None)
     result.pop("order", None)
     if "number" in result:
         result["number"] = result["number"].replace(
-            f"{held} IS :: INTEGER THEN toFloat({held})", f"{held} IS :: INTEGER THEN {held}"
+            f"{value} IS :: INTEGER THEN toFloat({value})", f"{value} IS :: INTEGER THEN {value}"
         )
     kind = result["kind"]
     result["key"] = result["text"] if kind == "'text'" else f"CASE WHEN {kind} = 'text' THEN {result['text']} END"
@@ -210,27 +210,27 @@ class ObjectCell(Cell):
     Properties of an existing node are never mistaken for fields.
     """
 
-    __slots__ = ("_entity", "_whole")
+    __slots__ = ("_entity", "_map")
 
     def __init__(self, whole: str, entity: Cell) -> None:
-        self._whole, self._entity = whole, entity
+        self._map, self._entity = whole, entity
 
     def _chosen(self, of_node: str, of_value: str) -> str:
-        return f"CASE WHEN {self._whole} IS :: NODE NOT NULL THEN {of_node} ELSE {of_value} END"
+        return f"CASE WHEN {self._map} IS :: NODE NOT NULL THEN {of_node} ELSE {of_value} END"
 
     @property
     def whole(self) -> str:
         """The map of either."""
-        return self._chosen(self._entity.whole, self._whole)
+        return self._chosen(self._entity.whole, self._map)
 
     def field(self, name: Field) -> str:
         """Return a field of the map, or of the node as a value."""
-        return self._chosen(self._entity.field(name), f"{self._whole}.{name}")
+        return self._chosen(self._entity.field(name), f"{self._map}.{name}")
 
     @property
     def ordered(self) -> str:
         """Its name or text."""
-        return self._chosen(self._entity.text, f"coalesce({self._whole}.order, {self._whole}.text)")
+        return self._chosen(self._entity.text, f"coalesce({self._map}.order, {self._map}.text)")
 
 
 #: The most characters of a text that is searched for leading numbers. See `engine.execute.aggregates`.
@@ -258,9 +258,9 @@ def ranks_of(text: str) -> str:
 # The keys of each type are in a parameter, so one clause serves relationships of any type.
 
 
-def named(of: RelationshipType, prop: Property) -> str:
+def named(relationship: RelationshipType, prop: Property) -> str:
     """Return the key of a qualifier; the properties for times have the usual keys of times."""
-    return START_TIME if prop.key == of.start else END_TIME if prop.key == of.end else prop.predicate
+    return START_TIME if prop.key == relationship.start else END_TIME if prop.key == relationship.end else prop.predicate
 
 
 class Qualifiers:
@@ -335,8 +335,8 @@ class Qualifiers:
             if len(cells) == 1
             else f"CASE {k}[2] {' '.join(f'WHEN {at} THEN {item}' for at, item in enumerate(cells))} END"
         )
-        held = each(f"{f}[{k}[0]]", together(self._readings))
-        result = f"COLLECT {{ WITH {f}, {k} WHERE {f}[{k}[0]] IS NOT NULL UNWIND {held} AS {y} RETURN DISTINCT {y} }}"
+        elements = as_list(f"{f}[{k}[0]]", together(self._readings))
+        result = f"COLLECT {{ WITH {f}, {k} WHERE {f}[{k}[0]] IS NOT NULL UNWIND {elements} AS {y} RETURN DISTINCT {y} }}"
         return f"UNWIND {keys} AS {k} UNWIND {result} AS {x} WITH *, {cell} AS {q}"
 
     def sent(self, f: str) -> str:
@@ -399,28 +399,28 @@ class PropertyPlace:
     """
 
     predicate: str
-    held: Property
+    prop: Property
     labels: tuple[str, ...]
     everywhere: bool
     unindexed: frozenset[str]
 
     def value(self, e: str) -> str:
         """Return the property."""
-        return f"{e}.{quote(self.held.key)}"
+        return f"{e}.{quote(self.prop.key)}"
 
-    def there(self, e: str) -> str:
+    def exists(self, e: str) -> str:
         """Return a test that a node has it."""
         return f"{self.value(e)} IS NOT NULL"
 
     @property
     def lists(self) -> bool:
         """Whether it can have several values."""
-        return any(is_list(kind) for kind, _ in self.held.types)
+        return any(is_list(kind) for kind, _ in self.prop.types)
 
     @property
     def plain(self) -> bool:
         """Whether it is a single value that is read by its own type."""
-        return not self.lists and self.held.reading == "itself"
+        return not self.lists and self.prop.reading == "itself"
 
 
 class Holdings:
@@ -457,75 +457,75 @@ class Holdings:
         (place,) = result
         certain = place.everywhere or (labels and set(labels) <= set(place.labels))
         value = place.value(e) if certain else f"CASE WHEN {within_labels(e, place.labels)} THEN {place.value(e)} END"
-        return direct_of(value, place.held)
+        return direct_of(value, place.prop)
 
-    def match(self, writing: Writing, wanted: ScanRequest, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
+    def match(self, scope: QueryScope, wanted: ScanRequest, labels_of: Callable[[Collection[str]], list[str]]) -> Match:
         """Return the match of a scan of attributes; `labels_of` returns the labels of concepts."""
         e, v, f = wanted.anchor, wanted.other, wanted.fact
         result = self.of(wanted.predicates)
         if len(result) != 1 or not result[0].plain:
-            return self._read_first(writing, wanted)
+            return self._read_first(scope, wanted)
         (place,) = result
-        cell = PropertyCell(place.value(e), place.held)
-        fact = _fact(e, writing.parameter(place.predicate), place.value(e))
+        cell = PropertyCell(place.value(e), place.prop)
+        fact = _fact(e, scope.parameter(place.predicate), place.value(e))
         after = [f"WITH *, {cell.whole} AS {v}, {fact} AS {f}"]
         if wanted.bound:
             labels = [] if place.everywhere else [within_labels(e, place.labels)]
-            return Match(f"({e})", [place.there(e), *labels, *wanted.conditions], cell, after=after)
+            return Match(f"({e})", [place.exists(e), *labels, *wanted.conditions], cell, after=after)
 
         def branches(concepts: Collection[str] | None) -> list[tuple[str, str]]:
             label_test = "" if place.everywhere else within_labels(e, place.labels)
             labels = place.labels if concepts is None else labels_of(concepts) or place.labels
             return [
                 (pattern, " AND ".join(filter(None, (test, "" if set(tested) <= set(place.labels) else label_test))))
-                for tested, pattern, test in apart(e, labels, place.unindexed)
+                for tested, pattern, test in disjoint_labels(e, labels, place.unindexed)
             ]
 
-        return Match(None, [place.there(e), *wanted.conditions], cell, after=after, branches=branches, kept=(e,))
+        return Match(None, [place.exists(e), *wanted.conditions], cell, after=after, branches=branches, binds=(e,))
 
-    def _read_first(self, writing: Writing, wanted: ScanRequest) -> Match:
+    def _read_first(self, scope: QueryScope, wanted: ScanRequest) -> Match:
         e, v, f = wanted.anchor, wanted.other, wanted.fact
         if wanted.bound or wanted.predicates is None:
             start = [] if wanted.bound else [f"MATCH ({e}) WHERE {foreign(e)}"]
-            queries = [f"{text} RETURN {v}, {f}" for text in self.queries(writing, e, v, f, wanted.predicates)]
+            queries = [f"{text} RETURN {v}, {f}" for text in self.queries(scope, e, v, f, wanted.predicates)]
             nothing = f"UNWIND [] AS {v} RETURN {v}, null AS {f}"
             text = "\nUNION ALL\n".join(queries) or nothing
             return Match(None, wanted.conditions, Bound(v), before=[*start, f"CALL ({e}) {{\n{text}\n}}"])
         result = self.of(wanted.predicates)
-        return Match(None, wanted.conditions, Bound(v), before=[self._whole(writing, e, v, f, result)])
+        return Match(None, wanted.conditions, Bound(v), before=[self._values(scope, e, v, f, result)])
 
-    def _whole(self, writing: Writing, e: str, v: str, f: str, some: Sequence[PropertyPlace]) -> str:
+    def _values(self, scope: QueryScope, e: str, v: str, f: str, places: Sequence[PropertyPlace]) -> str:
         """Return all values of some properties: label by label, or, for more than a few labels, node by node."""
         nothing = f"UNWIND [] AS {e} RETURN {e}, null AS {v}, null AS {f}"
-        if sum(len(place.labels) for place in some) <= MAX_BRANCHES:
+        if sum(len(place.labels) for place in places) <= MAX_BRANCHES:
             queries = []
-            for place in some:
-                for _, pattern, test in apart(e, place.labels):
-                    where = " AND ".join(filter(None, (test, place.there(e))))
-                    queries.append(f"MATCH {pattern} WHERE {where} {self._read(writing, place, e, v, f)} RETURN {e}, {v}, {f}")
+            for place in places:
+                for _, pattern, test in disjoint_labels(e, place.labels):
+                    where = " AND ".join(filter(None, (test, place.exists(e))))
+                    queries.append(f"MATCH {pattern} WHERE {where} {self._read(scope, place, e, v, f)} RETURN {e}, {v}, {f}")
             text = "\nUNION ALL\n".join(queries) or nothing
         else:
-            queries = [f"{text} RETURN {v}, {f}" for text in self._by_keys(writing, some, e, v, f)]
+            queries = [f"{text} RETURN {v}, {f}" for text in self._by_keys(scope, places, e, v, f)]
             each_node = "\nUNION ALL\n".join(queries)
-            text = f"{self._nodes(e, some)} CALL ({e}) {{\n{each_node}\n}} RETURN {e}, {v}, {f}"
+            text = f"{self._nodes(e, places)} CALL ({e}) {{\n{each_node}\n}} RETURN {e}, {v}, {f}"
         return f"CALL () {{\n{text}\n}}"
 
-    def _nodes(self, e: str, some: Sequence[PropertyPlace]) -> str:
+    def _nodes(self, e: str, places: Sequence[PropertyPlace]) -> str:
         """Return a MATCH of the nodes that may have some properties."""
-        labels = dict.fromkeys(label for place in some for label in place.labels)
-        if "" in labels or any(place.everywhere for place in some):
+        labels = dict.fromkeys(label for place in places for label in place.labels)
+        if "" in labels or any(place.everywhere for place in places):
             return f"MATCH ({e}) WHERE {foreign(e)}"
         return f"MATCH ({e}:{'|'.join(map(quote, labels))})"
 
-    def whole(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> str | None:
+    def whole(self, scope: QueryScope, e: str, v: str, f: str, predicates: Sequence[str] | None) -> str | None:
         """Return clauses that yield all values of some predicates, or of all; None if there are none."""
         places = self.of(predicates)
-        return self._whole(writing, e, v, f, places) if places else None
+        return self._values(scope, e, v, f, places) if places else None
 
-    def with_text(self, writing: Writing, e: str, text: str) -> list[str]:
+    def with_text(self, scope: QueryScope, e: str, text: str) -> list[str]:
         """Return queries for the nodes that have a text as a value: those that an index answers, and one for all others."""
-        text_places = [place for place in self._all if place.plain and {kind for kind, _ in place.held.types} == {"STRING"}]
-        text_places = [place for place in text_places if not place.held.untidy]
+        text_places = [place for place in self._all if place.plain and {kind for kind, _ in place.prop.types} == {"STRING"}]
+        text_places = [place for place in text_places if not place.prop.untidy]
         result = [
             f"MATCH {node_of(e, label)} WHERE {place.value(e)} = {text} RETURN {e}"
             for place in text_places
@@ -534,62 +534,62 @@ class Holdings:
         ]
         scanned = [place for place in text_places if place.unindexed]
         if scanned:
-            has_key = f"any(a IN coalesce({writing.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a', scanned)})"
+            has_key = f"any(a IN coalesce({scope.parameter(_keyed(scanned))}[k], []) WHERE {_has_labels(e, 'a', scanned)})"
             condition = f"any(k IN keys({e}) WHERE {e}[k] = {text} AND {has_key})"
             result.append(f"{self._nodes(e, scanned)} WITH {e} WHERE {condition} RETURN {e}")
         read_first = [place for place in self._all if place not in text_places]
         if read_first:
-            v, f = writing.name("v"), writing.name("f")
-            result.append(f"{self._whole(writing, e, v, f, read_first)} WITH {e}, {v} WHERE {Bound(v).key} = {text} RETURN {e}")
+            v, f = scope.name("v"), scope.name("f")
+            result.append(f"{self._values(scope, e, v, f, read_first)} WITH {e}, {v} WHERE {Bound(v).key} = {text} RETURN {e}")
         return result
 
-    def queries(self, writing: Writing, e: str, v: str, f: str, predicates: Sequence[str] | None) -> list[str]:
+    def queries(self, scope: QueryScope, e: str, v: str, f: str, predicates: Sequence[str] | None) -> list[str]:
         """Return queries that start from a node and bind values `v` and statements `f`; a RETURN must follow."""
         places = self.of(predicates)
         if predicates is None or len(places) > MAX_BRANCHES:
-            return self._by_keys(writing, places, e, v, f)
+            return self._by_keys(scope, places, e, v, f)
         return [
-            f"WITH {e} WHERE {' AND '.join([place.there(e), *([] if place.everywhere else [within_labels(e, place.labels)])])} "
-            f"{self._read(writing, place, e, v, f)}"
+            f"WITH {e} WHERE {' AND '.join([place.exists(e), *([] if place.everywhere else [within_labels(e, place.labels)])])} "
+            f"{self._read(scope, place, e, v, f)}"
             for place in places
         ]
 
-    def _by_keys(self, writing: Writing, some: Sequence[PropertyPlace], e: str, v: str, f: str) -> list[str]:
+    def _by_keys(self, scope: QueryScope, places: Sequence[PropertyPlace], e: str, v: str, f: str) -> list[str]:
         """Return such queries by the keys of the node, one for all properties that are read alike."""
         groups: dict[Any, list[PropertyPlace]] = {}
-        for place in some:
-            groups.setdefault(likeness(place.held), []).append(place)
+        for place in places:
+            groups.setdefault(likeness(place.prop), []).append(place)
         result = []
         for group in groups.values():
-            k, a = writing.name("k"), writing.name("a")
+            k, a = scope.name("k"), scope.name("a")
             result.append(
-                f"WITH {e} UNWIND keys({e}) AS {k} UNWIND {writing.parameter(_keyed(group))}[{k}] AS {a} "
+                f"WITH {e} UNWIND keys({e}) AS {k} UNWIND {scope.parameter(_keyed(group))}[{k}] AS {a} "
                 f"WITH {e}, {a} WHERE {_has_labels(e, a, group)} "
-                + _each(writing, together(place.held for place in group), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
+                + _bind_values(scope, together(place.prop for place in group), f"{e}[{a}[0]]", e, f"{a}[1]", v, f)
             )
         return result
 
-    def _read(self, writing: Writing, holding: PropertyPlace, e: str, v: str, f: str) -> str:
-        return _each(writing, holding.held, holding.value(e), e, writing.parameter(holding.predicate), v, f)
+    def _read(self, scope: QueryScope, holding: PropertyPlace, e: str, v: str, f: str) -> str:
+        return _bind_values(scope, holding.prop, holding.value(e), e, scope.parameter(holding.predicate), v, f)
 
 
-def _keyed(some: Sequence[PropertyPlace]) -> dict[str, list[list[Any]]]:
+def _keyed(places: Sequence[PropertyPlace]) -> dict[str, list[list[Any]]]:
     """Return, by key, a property's key, its predicate, and the labels of the nodes that have it (None: any)."""
     result: dict[str, list[list[Any]]] = {}
-    for item in some:
-        result.setdefault(item.held.key, []).append([item.held.key, item.predicate, None if item.everywhere else list(item.labels)])
+    for item in places:
+        result.setdefault(item.prop.key, []).append([item.prop.key, item.predicate, None if item.everywhere else list(item.labels)])
     return result
 
 
-def _has_labels(e: str, a: str, some: Sequence[PropertyPlace]) -> str:
+def _has_labels(e: str, a: str, places: Sequence[PropertyPlace]) -> str:
     """Return a test that a node has one of the labels in such a list."""
-    if all(item.everywhere for item in some):
+    if all(item.everywhere for item in places):
         return "true"
-    none = f" OR (size(labels({e})) = 0 AND '' IN {a}[2])" if any("" in entry.labels for entry in some) else ""
+    none = f" OR (size(labels({e})) = 0 AND '' IN {a}[2])" if any("" in entry.labels for entry in places) else ""
     return f"({a}[2] IS NULL OR any(l IN labels({e}) WHERE l IN {a}[2]){none})"
 
 
-def apart(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> list[tuple[list[str], str, str]]:
+def disjoint_labels(e: str, labels: Sequence[str], unindexed: Collection[str] = ()) -> list[tuple[list[str], str, str]]:
     """Return labels one by one, each with a pattern and a test that excludes nodes of the labels before.
 
     If there are many, those without an index come first, together.
@@ -609,11 +609,11 @@ def _fact(e: str, predicate: str, value: str) -> str:
     return f"{{f: [{e}, {predicate}, {value}]}}.f"
 
 
-def _each(writing: Writing, prop: Property, held: str, e: str, predicate: str, v: str, f: str) -> str:
+def _bind_values(scope: QueryScope, prop: Property, source: str, e: str, predicate: str, v: str, f: str) -> str:
     """Return clauses that bind each distinct value of a property, with its statement."""
-    x, y = writing.name("x"), writing.name("y")
+    x, y = scope.name("x"), scope.name("y")
     has_lists = any(is_list(kind) for kind, _ in prop.types)
-    result = f"COLLECT {{ UNWIND {each(held, prop)} AS {y} RETURN DISTINCT {y} }}" if has_lists else f"[{held}]"
+    result = f"COLLECT {{ UNWIND {as_list(source, prop)} AS {y} RETURN DISTINCT {y} }}" if has_lists else f"[{source}]"
     # As the field of a map, since the server rejects what it knows is no node where a node may be needed.
     cell = f"{{v: {PropertyCell(x, prop).whole}}}.v"
     return f"UNWIND {result} AS {x} WITH {e}, {cell} AS {v}, {_fact(e, predicate, x)} AS {f}"

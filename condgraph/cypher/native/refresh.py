@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: counted.
 _ALL_COUNTED: Final = 200_000
 #: Up to this many labels are searched one by one, so that an index of each can be used.
-_APART: Final = 4
+_MAX_SEPARATE: Final = 4
 #: How many texts that do not fit a reading are tried before the reading is given up.
 _TRIES: Final = 6
 #: What is counted of a value `v`, by the labels or the type `of` its owner.
@@ -154,14 +154,14 @@ class _Key:
             reasons=mapping.reasons | self._reasons,
         )
 
-    def _rows(self, match: str, of: str, thing: str) -> list[dict[str, Any]]:
-        value = f"{thing}.{quote(self._key)}"
-        return self._connection.read(f"{match} WHERE {value} IS NOT NULL WITH {of} AS of, {value} AS v {_COUNTED}", {})
+    def _rows(self, match: str, owner: str, variable: str) -> list[dict[str, Any]]:
+        value = f"{variable}.{quote(self._key)}"
+        return self._connection.read(f"{match} WHERE {value} IS NOT NULL WITH {owner} AS of, {value} AS v {_COUNTED}", {})
 
     def _matches(self, labels: Sequence[str]) -> list[str]:
         """Return MATCH clauses for the nodes of some labels; a node may match more than one."""
         non_empty = [label for label in labels if label]
-        label_groups = [[label] for label in non_empty] if len(non_empty) <= _APART else [non_empty]
+        label_groups = [[label] for label in non_empty] if len(non_empty) <= _MAX_SEPARATE else [non_empty]
         result = [f"MATCH (n:{'|'.join(map(quote, group))})" for group in label_groups]
         return [*result, *(["MATCH (n) WITH n WHERE size(labels(n)) = 0 WITH n"] if "" in labels else [])]
 
@@ -196,15 +196,17 @@ class _Key:
             for label in labels:
                 result[label] = replace(result[label], reading=read.reading, format=read.format, untidy=read.untidy)
                 self._reason(f"node.{label}", reason)
-        return tuple(self._with(node, result[node.label]) if node.label in result else node for node in self._mapping.nodes)
+        return tuple(
+            self._with_property(node, result[node.label]) if node.label in result else node for node in self._mapping.nodes
+        )
 
-    def _property_of(self, of: NodeType | RelationshipType) -> Property:
-        properties = of.properties if isinstance(of, NodeType) else of.qualifiers
+    def _property_of(self, owner: NodeType | RelationshipType) -> Property:
+        properties = owner.properties if isinstance(owner, NodeType) else owner.qualifiers
         sampled = next((prop for prop in properties if prop.key == self._key), None)
         # Nobody has checked whether a property outside the sample has an index.
         return Property(self._key, self._key, (), 0) if sampled is None else sampled
 
-    def _with(self, node: NodeType, prop: Property) -> NodeType:
+    def _with_property(self, node: NodeType, prop: Property) -> NodeType:
         longest = self._longest.get(node.label, 0)
         vector = (
             introspect.is_vector(introspect.PropertySample(prop.key, prop.sampled, prop.types, longest=longest))
@@ -215,42 +217,42 @@ class _Key:
 
     # -- relationships -----------------------------------------------------------------------------
 
-    def _relationship(self, of: RelationshipType) -> RelationshipType:
-        rows = self._rows(f"MATCH ()-[r:{quote(of.type)}]->()", "type(r)", "r")
+    def _relationship(self, relationship: RelationshipType) -> RelationshipType:
+        rows = self._rows(f"MATCH ()-[r:{quote(relationship.type)}]->()", "type(r)", "r")
         if not rows:
-            return of
-        result = self._property(self._property_of(of), rows, of.count, of.type, node=False)
-        texts = set(self._texts.get(("relationship", of.type, self._key), ()))
-        result, reason = self._read(result, texts, [of.type], node=False)
-        self._reason(f"relationship.{of.type}", reason)
-        return replace(of, qualifiers=_put(of.qualifiers, result))
+            return relationship
+        result = self._property(self._property_of(relationship), rows, relationship.count, relationship.type, node=False)
+        texts = set(self._texts.get(("relationship", relationship.type, self._key), ()))
+        result, reason = self._read(result, texts, [relationship.type], node=False)
+        self._reason(f"relationship.{relationship.type}", reason)
+        return replace(relationship, qualifiers=_put(relationship.qualifiers, result))
 
     # -- what a property is ------------------------------------------------------------------------
 
-    def _property(self, known: Property, rows: list[dict[str, Any]], count: int, of: str, *, node: bool = True) -> Property:
+    def _property(self, prop: Property, rows: list[dict[str, Any]], count: int, owner: str, *, node: bool = True) -> Property:
         types: Counter[str] = Counter()
         for row in rows:
             types[row["type"].removesuffix(" NOT NULL")] += row["count"]
-        if INTEGERS in types and self._opaque(known, of, node=node):
+        if INTEGERS in types and self._opaque(prop, owner, node=node):
             types[BYTES] += types.pop(INTEGERS)
-        self._longest[of] = max(row["longest"] for row in rows)
-        sample_key = ("node" if node else "relationship", of, self._key)
+        self._longest[owner] = max(row["longest"] for row in rows)
+        sample_key = ("node" if node else "relationship", owner, self._key)
         extremes = [text for row in rows for text in (row["least"], row["most"]) if text is not None]
         self._texts[sample_key] = tuple(dict.fromkeys([*self._texts.get(sample_key, ()), *extremes]))
         ordered = tuple(sorted(types.items(), key=lambda item: (-item[1], item[0])))
-        spaced = known.untidy or any(row["spaced"] for row in rows)
-        return replace(known, types=ordered, sampled=max(count, sum(types.values())), untidy=spaced)
+        spaced = prop.untidy or any(row["spaced"] for row in rows)
+        return replace(prop, types=ordered, sampled=max(count, sum(types.values())), untidy=spaced)
 
-    def _opaque(self, known: Property, of: str, *, node: bool) -> bool:
+    def _opaque(self, prop: Property, of: str, *, node: bool) -> bool:
         """Tell whether lists of integers are byte arrays, which the server does not tell apart."""
-        if known.types:
-            return any(kind == BYTES for kind, _ in known.types)
-        match, owner = self._things([of], node=node)
-        held = f"{owner}.{quote(self._key)}"
-        rows = self._connection.values(f"{match} WHERE {held} IS :: {INTEGERS} NOT NULL RETURN {held} LIMIT 1", {})
+        if prop.types:
+            return any(kind == BYTES for kind, _ in prop.types)
+        match, owner = self._match_of([of], node=node)
+        source = f"{owner}.{quote(self._key)}"
+        rows = self._connection.values(f"{match} WHERE {source} IS :: {INTEGERS} NOT NULL RETURN {source} LIMIT 1", {})
         return any(isinstance(value, (bytes, bytearray)) for (value,) in rows)
 
-    def _things(self, names: Sequence[str], *, node: bool) -> tuple[str, str]:
+    def _match_of(self, names: Sequence[str], *, node: bool) -> tuple[str, str]:
         """Return a MATCH of the nodes of some labels, or of the relationships of some types."""
         if not node:
             return f"MATCH ()-[r:{'|'.join(map(quote, names))}]->()", "r"
@@ -263,23 +265,23 @@ class _Key:
         itself = replace(prop, reading="itself", format=None)
         if prop.untidy or not texts or not any("STRING" in kind for kind, _ in prop.types):
             return itself, None
-        match, owner = self._things(names, node=node)
+        match, owner = self._match_of(names, node=node)
         for _ in range(_TRIES):
             read, reason = introspect.read_as(itself, sorted(texts), self._typing)
             if reason is None:
                 return read, None
-            misfit = self._odd(read, match, f"{owner}.{quote(self._key)}")
+            misfit = self._misfit(read, match, f"{owner}.{quote(self._key)}")
             if misfit is None:
                 return read, reason.replace(f"all {len(texts)} different texts of the sample", "all texts")
             texts.add(misfit)
         return itself, None
 
-    def _odd(self, prop: Property, match: str, held: str) -> str | None:
+    def _misfit(self, prop: Property, match: str, value: str) -> str | None:
         """Return a text that a reading does not fit, or None if there is none."""
         form = format_of(prop)
         read = f"x =~ {literal(NUMBER)}" if form is None else f"({form.start('x')}) IS NOT NULL"
-        each = f"CASE WHEN {held} IS :: LIST<ANY> THEN [y IN {held} WHERE y IS :: STRING NOT NULL] ELSE [{held}] END"
-        text = f"{match} WHERE {held} IS :: STRING NOT NULL | LIST<STRING NOT NULL> NOT NULL UNWIND {each} AS x"
+        each = f"CASE WHEN {value} IS :: LIST<ANY> THEN [y IN {value} WHERE y IS :: STRING NOT NULL] ELSE [{value}] END"
+        text = f"{match} WHERE {value} IS :: STRING NOT NULL | LIST<STRING NOT NULL> NOT NULL UNWIND {each} AS x"
         (row,) = self._connection.read(f"{text} WITH x WHERE NOT ({read}) RETURN min(left(x, {introspect.MAX_TEXT})) AS odd", {})
         return None if row["odd"] is None else str(row["odd"])
 
@@ -294,7 +296,7 @@ def _put(properties: Sequence[Property], prop: Property) -> tuple[Property, ...]
     return tuple(sorted([*remaining, prop], key=lambda item: item.key))
 
 
-def named_in(stated: dict[str, Any], mapping: Mapping) -> list[str]:
+def named_in(content: dict[str, Any], mapping: Mapping) -> list[str]:
     """Return the keys that a mapping file names for labels and types whose samples do not have them."""
     all_keys = mapping.keys | set(mapping.unseen)
     sampled_keys = {("node", node.label): {prop.key for prop in node.properties} for node in mapping.nodes if node.beyond}
@@ -304,9 +306,9 @@ def named_in(stated: dict[str, Any], mapping: Mapping) -> list[str]:
         if relationship.beyond
     }
     result: list[str] = []
-    for sort, tables in stated.items():
+    for kind, tables in content.items():
         for name, table in tables.items() if isinstance(tables, dict) else ():
-            if (own_keys := sampled_keys.get((sort, name))) is not None:
+            if (own_keys := sampled_keys.get((kind, name))) is not None:
                 result += [text for text in _texts_in(table) if text in all_keys and text not in own_keys]
     return list(dict.fromkeys(result))
 
@@ -342,53 +344,53 @@ class CurrentMapping:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connection, self._typing, self._lease, self._clock = connection, typing, lease, clock
-        self._stated: dict[str, Any] = {} if file is None else read_file(file)
+        self._content: dict[str, Any] = {} if file is None else read_file(file)
         self._lock = Lock()
-        self._found: Mapping | None = None
+        self._mapping: Mapping | None = None
         self._counts: introspect.Counts | None = None
         #: The guess without the file, the texts sampled for it, and answers of `_shared`.
         self._guess: Mapping | None = None
         self._texts: introspect.Texts = {}
-        self._known: dict[tuple[str, str], bool] = {}
+        self._shared_values: dict[tuple[str, str], bool] = {}
         #: When counts were last read, when everything was last looked at, and how long that took.
-        self._asked = self._looked = self._took = 0.0
+        self._counted_at = self._looked_at = self._took = 0.0
 
     @property
     def age(self) -> float:
         """Seconds since everything was looked at; infinite if it never was."""
-        return float("inf") if self._found is None else self._clock() - self._looked
+        return float("inf") if self._mapping is None else self._clock() - self._looked_at
 
     def refresh(self) -> None:
         """Forget everything, so that it is looked at again."""
-        self._found = None
+        self._mapping = None
 
     def expire(self) -> None:
         """Let the counts be read again, whatever the lease."""
-        self._asked = float("-inf")
+        self._counted_at = float("-inf")
 
     def mapping(self) -> Mapping:
         """Return the current mapping: the same object as long as no change is known."""
         wait_for(self._lock)
         try:
-            result = self._found
+            result = self._mapping
             if result is None:
                 return self._look(first=self._counts is None)
-            if self._clock() - self._asked <= self._lease:
+            if self._clock() - self._counted_at <= self._lease:
                 return result
             now = introspect.counts(self._connection)
-            self._asked = self._clock()
+            self._counted_at = self._clock()
             previous = self._counts
             assert previous is not None
             if now.mark == previous.mark:
                 return result
             same_names = now.labels.keys() == previous.labels.keys() and now.types.keys() == previous.types.keys()
             # If counts change all the time, not every change leads to another look; new or lost labels or types do.
-            if not same_names or self._clock() - self._looked > PAUSE * self._took:
+            if not same_names or self._clock() - self._looked_at > PAUSE * self._took:
                 return self._look(first=False)
             self._counts = now
             assert self._guess is not None
-            self._guess, self._found = _recounted(self._guess, now), _recounted(result, now)
-            return self._found
+            self._guess, self._mapping = _recounted(self._guess, now), _recounted(result, now)
+            return self._mapping
         finally:
             self._lock.release()
 
@@ -407,15 +409,15 @@ class CurrentMapping:
         wait_for(self._lock)
         try:
             guess = self._guess
-            if guess is None or self._found is None:
+            if guess is None or self._mapping is None:
                 return result
             begin = self._clock()
             missing = [key for key in missing if key not in guess.exact]
             guess = self._counted(guess, missing)
             self._guess = guess
-            self._found = self._applied(replace(guess, mark=self._found.mark))
+            self._mapping = self._applied(replace(guess, mark=self._mapping.mark))
             self._took += self._clock() - begin
-            return self._found
+            return self._mapping
         finally:
             self._lock.release()
 
@@ -437,10 +439,10 @@ class CurrentMapping:
         return replace(guess, exact=guess.exact | frozenset(wanted), unsure=guess.unsure | frozenset(uncounted))
 
     def _look(self, *, first: bool) -> Mapping:
-        begin, self._texts, self._known = self._clock(), {}, {}
+        begin, self._texts, self._shared_values = self._clock(), {}, {}
         guess = introspect.look(self._connection, self._typing, self._texts)
         # Properties that a file names may be missing from the samples.
-        extra_keys = named_in(self._stated, guess)
+        extra_keys = named_in(self._content, guess)
         self._guess = self._counted(guess, extra_keys) if extra_keys else guess
         try:
             result = self._applied(self._guess)
@@ -454,39 +456,39 @@ class CurrentMapping:
             {relationship.type: relationship.count for relationship in result.relationships},
             *(result.node_count, result.relationship_count, result.mark),
         )
-        self._found, self._asked = result, self._clock()
-        self._looked, self._took = self._asked, self._asked - begin
+        self._mapping, self._counted_at = result, self._clock()
+        self._looked_at, self._took = self._counted_at, self._counted_at - begin
         return result
 
     def _applied(self, guess: Mapping) -> Mapping:
-        return applied(self._stated, guess, self._texts, self._shared)
+        return applied(self._content, guess, self._texts, self._shared)
 
     def _shared(self, label: str, key: str) -> bool:
         """Tell whether two nodes of a label have the same value of a property, in a sample if there are too many nodes."""
-        if (label, key) not in self._known:
-            self._known[label, key] = self._doubled(label, key)
-        return self._known[label, key]
+        if (label, key) not in self._shared_values:
+            self._shared_values[label, key] = self._has_repeats(label, key)
+        return self._shared_values[label, key]
 
-    def _doubled(self, label: str, key: str) -> bool:
-        most = _COUNTED_AT_ONCE if (self._known_count(label)) <= _COUNTED_AT_ONCE else introspect.SAMPLE
+    def _has_repeats(self, label: str, key: str) -> bool:
+        limit = _COUNTED_AT_ONCE if (self._count(label)) <= _COUNTED_AT_ONCE else introspect.SAMPLE
         text = (
-            f"MATCH (n:{quote(label)}) WITH n LIMIT {most} WITH toStringOrNull(n.{quote(key)}) AS v WHERE v IS NOT NULL "
+            f"MATCH (n:{quote(label)}) WITH n LIMIT {limit} WITH toStringOrNull(n.{quote(key)}) AS v WHERE v IS NOT NULL "
             "WITH v, count(*) AS times WHERE times > 1 RETURN v LIMIT 1"
         )
         return bool(self._connection.read(text, {}))
 
-    def _known_count(self, label: str) -> int:
+    def _count(self, label: str) -> int:
         rows = self._connection.ask(f"MATCH (n:{quote(label)}) RETURN count(n) AS count", {})
         return int(rows[0]["count"])
 
 
-def _recounted(found: Mapping, now: introspect.Counts) -> Mapping:
+def _recounted(mapping: Mapping, now: introspect.Counts) -> Mapping:
     """Return the same schema with other counts."""
 
-    def recounted(one: T, count: int) -> T:
-        return replace(one, count=count, beyond=max(0, one.beyond + count - one.count))
+    def recounted(item: T, count: int) -> T:
+        return replace(item, count=count, beyond=max(0, item.beyond + count - item.count))
 
-    nodes = tuple(recounted(node, now.labels.get(node.label, node.count)) for node in found.nodes)
-    relationships = tuple(recounted(relationship, now.types[relationship.type]) for relationship in found.relationships)
+    nodes = tuple(recounted(node, now.labels.get(node.label, node.count)) for node in mapping.nodes)
+    relationships = tuple(recounted(relationship, now.types[relationship.type]) for relationship in mapping.relationships)
     counted = {"node_count": now.nodes, "relationship_count": now.relationships, "mark": now.mark}
-    return replace(found, nodes=nodes, relationships=relationships, **counted)  # type: ignore[arg-type]
+    return replace(mapping, nodes=nodes, relationships=relationships, **counted)  # type: ignore[arg-type]

@@ -152,14 +152,14 @@ def _has_lists(prop: Property) -> bool:
     return any(is_list(name) and elements(name) and not (opaque and name == INTEGERS) for name, _ in prop.types)
 
 
-def _add(found: _Counts, prop: Property, count: int) -> None:
+def _add(counts: _Counts, prop: Property, count: int) -> None:
     """Add the kinds of a property's values among so many owners, estimated from the sample."""
     for key, times in kinds_of(prop).items():
-        found[key] = found.get(key, 0) + max(1, round(times * count / prop.sampled)) if prop.sampled else found.get(key, 0)
+        counts[key] = counts.get(key, 0) + max(1, round(times * count / prop.sampled)) if prop.sampled else counts.get(key, 0)
 
 
-def _listed(found: _Counts) -> list[list[Any]]:
-    return [[int(kind), unit, count] for (kind, unit), count in sorted(found.items())]
+def _listed(counts: _Counts) -> list[list[Any]]:
+    return [[int(kind), unit, count] for (kind, unit), count in sorted(counts.items())]
 
 
 # -- Survey ------------------------------------------------------------------------------------------
@@ -213,28 +213,29 @@ def survey_of(mapping: Mapping) -> Survey:
 
     for node in mapping.nodes:
         for prop in _shown(node):
-            found, number = predicate(prop.predicate), likely(prop, node.count)
-            found["attributes"] += number
-            found["subjects"][position[node.label]] += number
-            _survey_add(found["values"], prop, node.count)
+            entry, number = predicate(prop.predicate), likely(prop, node.count)
+            entry["attributes"] += number
+            entry["subjects"][position[node.label]] += number
+            _survey_add(entry["values"], prop, node.count)
     for relationship in mapping.relationships:
-        found = predicate(relationship.predicate)
-        found["relations"] += relationship.count
+        entry = predicate(relationship.predicate)
+        entry["relations"] += relationship.count
         for start, end, count in relationship.ends:
             if start in position and end in position:
-                found["subjects"][position[start]] += count
-                found["objects"][position[end]] += count
+                entry["subjects"][position[start]] += count
+                entry["objects"][position[end]] += count
         for prop in relationship.qualifiers:
-            _survey_add(found["keys"].setdefault(named(relationship, prop), Counter()), prop, relationship.count)
+            _survey_add(entry["keys"].setdefault(named(relationship, prop), Counter()), prop, relationship.count)
     predicates = [
         [
-            *(name, found["relations"], found["attributes"], _values(found["values"])),
+            *(name, entry["relations"], entry["attributes"], _values(entry["values"])),
             sorted(
-                ([key, _values(of)] for key, of in found["keys"].items()), key=lambda item: (-sum(v[2] for v in item[1]), item[0])
+                ([key, _values(counter)] for key, counter in entry["keys"].items()),
+                key=lambda item: (-sum(v[2] for v in item[1]), item[0]),
             ),
-            *([[SOURCE, found["relations"] + found["attributes"]]], []),
+            *([[SOURCE, entry["relations"] + entry["attributes"]]], []),
         ]
-        for name, found in sorted(names.items())
+        for name, entry in sorted(names.items())
     ]
     counts = counts_of(mapping)
     return {
@@ -253,15 +254,15 @@ def _survey_add(values: Counter[tuple[str, str]], prop: Property, count: int) ->
         values[kind.name.lower(), unit] += round(times * count / prop.sampled) if prop.sampled else 0
 
 
-def _values(found: Counter[tuple[str, str]]) -> list[list[Any]]:
-    rows = [[kind, unit, count, "", "", None, None] for (kind, unit), count in found.items()]
+def _values(counts: Counter[tuple[str, str]]) -> list[list[Any]]:
+    rows = [[kind, unit, count, "", "", None, None] for (kind, unit), count in counts.items()]
     return sorted(rows, key=lambda item: (-item[2], item[0], item[1]))
 
 
-def _ends(found: list[Counter[int]]) -> Ends:
-    starts = np.zeros(len(found) + 1, np.int64)
+def _ends(counters: list[Counter[int]]) -> Ends:
+    starts = np.zeros(len(counters) + 1, np.int64)
     kinds, counts = list[int](), list[int]()
-    for number, kind_counts in enumerate(found, 1):
+    for number, kind_counts in enumerate(counters, 1):
         for kind, count in sorted(kind_counts.items(), key=lambda item: (-item[1], item[0])):
             kinds.append(kind)
             counts.append(count)

@@ -83,9 +83,9 @@ class NativeNames:
 
     def _values(self, predicates: tuple[str, ...] | None) -> str | None:
         """Return clauses that yield the values `v` of attributes."""
-        writing = _Writing(self._schema)
-        result = self._layout.holdings.whole(writing, "s", "v", "f", predicates)
-        self._given = writing.parameters
+        scope = _QueryScope(self._schema)
+        result = self._layout.holdings.whole(scope, "s", "v", "f", predicates)
+        self._parameters = scope.parameters
         return result
 
     def shows(self, key: str, qualifier: bool) -> list[list[Any]]:
@@ -101,7 +101,7 @@ class NativeNames:
         elif self._has_no_truths(key):
             return []
         else:
-            match, parameters = self._values((key,)) or "", self._given
+            match, parameters = self._values((key,)) or "", self._parameters
         if not match:
             return []
         columns = (
@@ -149,7 +149,7 @@ class NativeNames:
                     result[Kind.ENTITY, NO_UNIT] = row["count"]
         if match := self._values(predicates):
             grouped = "v.kind AS kind, CASE v.kind WHEN 'quantity' THEN v.unit END AS unit"
-            for row in self._rows(f"{match} RETURN {grouped}, count(*) AS count", **self._given):
+            for row in self._rows(f"{match} RETURN {grouped}, count(*) AS count", **self._parameters):
                 kind = KINDS[row["kind"]]
                 key = kind, row["unit"] if kind is Kind.QUANTITY else NO_UNIT
                 result[key] = result.get(key, 0) + row["count"]
@@ -168,7 +168,7 @@ class NativeNames:
             for row in self._rows(f"{match}RETURN DISTINCT {self._layout.name('o')} AS name"):
                 yield "", row["name"], None
         if match := self._values(predicates):
-            for row in self._rows(f"{match} RETURN DISTINCT f[1] AS predicate, v AS value", **self._given):
+            for row in self._rows(f"{match} RETURN DISTINCT f[1] AS predicate, v AS value", **self._parameters):
                 yield row["predicate"], value_of(row["value"]), row["value"].get("raw")
 
     def heads(self, predicates: tuple[str, ...]) -> Iterator[str]:
@@ -183,14 +183,14 @@ class NativeNames:
         text = f"MATCH (e) WHERE {foreign('e')} RETURN DISTINCT {self._layout.name('e')} AS name"
         return chain(self._schema.concepts, (row["name"] for row in self._rows(text)))
 
-    def _is_there(self, found: list[str]) -> str:
-        return f"{' '.join(found)} RETURN count(e) > 0 AS found"
+    def _exists(self, clauses: list[str]) -> str:
+        return f"{' '.join(clauses)} RETURN count(e) > 0 AS found"
 
     def has_name(self, name: str) -> bool:
         """Tell whether some node or concept has exactly this name."""
         if self._schema.has_concept(name):
             return True
-        return bool(self._rows(self._is_there(self._layout.by_name("e", "= $key")), key=name)[0]["found"])
+        return bool(self._rows(self._exists(self._layout.by_name("e", "= $key")), key=name)[0]["found"])
 
     def name_of(self, ident: str) -> str | None:
         """Return the name of the node or concept with this id, or None if there is none."""
@@ -205,11 +205,11 @@ class NativeNames:
         """Tell whether some node has this name or id, or some attribute this text."""
         if self.has_name(text) or self.name_of(text) is not None:
             return True
-        writing = _Writing(self._schema)
-        queries = "\nUNION ALL\n".join(self._layout.holdings.with_text(writing, "s", "$key"))
+        scope = _QueryScope(self._schema)
+        queries = "\nUNION ALL\n".join(self._layout.holdings.with_text(scope, "s", "$key"))
         if not queries:
             return False
-        return bool(self._rows(f"CALL () {{\n{queries}\n}} RETURN 1 AS found LIMIT 1", key=text, **writing.parameters))
+        return bool(self._rows(f"CALL () {{\n{queries}\n}} RETURN 1 AS found LIMIT 1", key=text, **scope.parameters))
 
     def without(self, names: Sequence[str]) -> list[str]:
         """Return the names that no node or concept has, by one query."""
@@ -236,17 +236,17 @@ class NativeNames:
 
         Raise `StoreError` if a node has meanwhile disappeared.
         """
-        places: list[tuple[Any, Any]] = []
+        references: list[tuple[Any, Any]] = []
         for record in rows:
             evidence = record.get("row")
             parts = [evidence, evidence.get("m")] if isinstance(evidence, dict) else record.get("rows", ())
             for part in parts:
                 cells = () if part is None else part.items() if isinstance(part, dict) else enumerate(part)
-                places += [(part, key) for key, cell in cells if isinstance(cell, dict) and "node" in cell]
-        ids = list(dict.fromkeys(part[key]["node"] for part, key in places))
+                references += [(part, key) for key, cell in cells if isinstance(cell, dict) and "node" in cell]
+        ids = list(dict.fromkeys(part[key]["node"] for part, key in references))
         text = f"UNWIND $ids AS i MATCH (e) WHERE elementId(e) = i RETURN i, {self._layout.described('e')} AS about"
         description_of = {row["i"]: row["about"] for row in self._rows(text, ids=ids)} if ids else {}
-        for part, key in places:
+        for part, key in references:
             if part[key]["node"] not in description_of:
                 raise StoreError("the database changed while it was read", hint="ask again")
             part[key] = description_of[part[key]["node"]]
@@ -271,7 +271,7 @@ class NativeNames:
         return list(dict.fromkeys(result))
 
 
-class _Writing:
+class _QueryScope:
     """Fresh variables and parameters for one query."""
 
     def __init__(self, schema: NativeSchema) -> None:
@@ -298,7 +298,7 @@ class _Writing:
 
 
 #: Properties as `values_in` takes them, each after its key.
-_HELD: Final = f"[k IN keys(%s) WHERE NOT k IN $hidden | head([v IN [%s[k]] | [k] + {sent('v')}])]"
+_READ: Final = f"[k IN keys(%s) WHERE NOT k IN $hidden | head([v IN [%s[k]] | [k] + {sent('v')}])]"
 #: How many rows are read between two checks of the deadline.
 _ROWS: Final = 1_000
 
@@ -331,7 +331,7 @@ def _nodes(connection: Connection, mapping: Mapping) -> Iterator[Item]:
     by_label = {
         node.label: (position, node, {item.key: item for item in node.properties}) for position, node in enumerate(mapping.nodes)
     }
-    text = f"MATCH (n) WHERE {foreign('n')} RETURN {id_of('n', mapping)}, {name_of('n', mapping)}, labels(n), {_HELD % ('n', 'n')}"
+    text = f"MATCH (n) WHERE {foreign('n')} RETURN {id_of('n', mapping)}, {name_of('n', mapping)}, labels(n), {_READ % ('n', 'n')}"
     for number, (ident, name, labels, properties) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
         if not number % _ROWS:
             check()
@@ -355,9 +355,9 @@ def _hidden(mapping: Mapping) -> list[str]:
     return sorted({key for node in mapping.nodes for key in node.hidden} - shown)
 
 
-def _property(key: str, known: list[tuple[int, NodeType, dict[str, Property]]]) -> Property | None:
+def _property(key: str, owners: list[tuple[int, NodeType, dict[str, Property]]]) -> Property | None:
     """Return a property of a node with its reading, or None if it is hidden; one that no sample had is read by its own type."""
-    for _, node, properties in known:
+    for _, node, properties in owners:
         if key in node.hidden:
             return None
         if key in properties:
@@ -372,7 +372,7 @@ def _relationships(connection: Connection, mapping: Mapping) -> Iterator[Item]:
     }
     text = (
         f"MATCH (a)-[r]->(b) WHERE {foreign('a')} AND {foreign('b')} "
-        f"RETURN {id_of('a', mapping)}, type(r), {id_of('b', mapping)}, {_HELD % ('r', 'r')}"
+        f"RETURN {id_of('a', mapping)}, type(r), {id_of('b', mapping)}, {_READ % ('r', 'r')}"
     )
     for number, (subject, name, target, sent_properties) in enumerate(connection.stream(text, {"hidden": _hidden(mapping)})):
         if not number % _ROWS:
@@ -441,19 +441,19 @@ class NativeStore(CypherStore):
                 return partial_answer
         return self._answer(request, lambda: query)
 
-    def _some_rows(self, request: Request, made: Lowered) -> Neo4jAnswer | None:
+    def _some_rows(self, request: Request, lowered: Lowered) -> Neo4jAnswer | None:
         """Return None if no rows are cut, or if fetching all of them is as good."""
-        cut = first_rows.CutPlan.of(made.plan)
+        cut = first_rows.CutPlan.of(lowered.plan)
         if cut is None:
             return None
-        layout = self._layout_of(made.plan)
+        layout = self._layout_of(lowered.plan)
         query = cut.query(self.name, self.schema, layout)
         if query is None:
             return None
         (row,) = self.connection.rows(query.text, query.parameters)
         if len(row["rows"]) <= first_rows.MAX_ROWS:
             return None
-        for attempt in cut.attempts(query.names, row["rows"], made):
+        for attempt in cut.attempts(query.names, row["rows"], lowered):
             compiled = compile_plan(attempt.plan, self.name, self.schema, layout=layout)
             answer = Neo4jAnswer(self, request, attempt, compiled, self.run(compiled))
             if len(answer.values) >= min(cut.number, request.limit or cut.number):

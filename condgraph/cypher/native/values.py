@@ -328,9 +328,9 @@ def sent(p: str) -> str:
     return f"CASE WHEN {p} IS :: {_PLAIN} THEN [null, {p}, null] ELSE [valueType({p}), {types}, {printed}] END"
 
 
-def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]]:
+def values_in(cells: list[Any], prop: Property) -> list[tuple[Value, str | None]]:
     """Return the distinct values of a property that `sent` gave, with the raw text if the value prints differently."""
-    type_name, value, printed = found
+    type_name, value, printed = cells
     opaque = any(name == BYTES for name, _ in prop.types)
     if isinstance(value, (bytes, bytearray)):
         value = list(value)
@@ -344,10 +344,10 @@ def values_in(found: list[Any], prop: Property) -> list[tuple[Value, str | None]
     else:
         pairs = [_printed(type_name.removesuffix(" NOT NULL"), printed)]
     distinct: dict[Value, str | None] = {}
-    for one, raw in pairs:
-        if prop.excluded and isinstance(one, Time):
-            one, raw = last_before(one), None
-        distinct.setdefault(one, raw)
+    for read_value, raw in pairs:
+        if prop.excluded and isinstance(read_value, Time):
+            read_value, raw = last_before(read_value), None
+        distinct.setdefault(read_value, raw)
     return list(distinct.items())
 
 
@@ -409,14 +409,14 @@ def _temporal(type_name: str, text: str) -> Time | Quantity | None:
     if match is None:
         return None
     hours, minutes, seconds, fraction, zone = match.groups()
-    second_of_day = int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0) - _ahead(zone)
+    second_of_day = int(hours) * 3600 + int(minutes) * 60 + int(seconds or 0) - _offset(zone)
     if mark:
         start = Time.parse(day).start + second_of_day
         return Time(start, start + 1, Precision.SECOND)
     return _seconds(second_of_day % DAY_SECONDS, int((fraction or "").ljust(9, "0")), SECOND_OF_DAY)
 
 
-def _ahead(zone: str | None) -> int:
+def _offset(zone: str | None) -> int:
     if zone is None or zone == "Z":
         return 0
     hours, minutes, seconds = (*map(int, zone[1:].split(":")), 0, 0)[:3]
@@ -465,7 +465,7 @@ def any_spaced(v: str, longer: int = -1) -> str:
     )
 
 
-def each(p: str, prop: Property) -> str:
+def as_list(p: str, prop: Property) -> str:
     """Return an expression for the list of single values of a property that is not null; a value may occur twice."""
     if any(name == BYTES for name, _ in prop.types):
         # A nested list stays as it is, and `fields` reads it as unknown.
@@ -655,12 +655,12 @@ def number_text(number: str) -> str:
 
 
 #: The float above the largest integer.
-_BEYOND: Final = "9.223372036854775807e18"
+_MAX_LONG: Final = "9.223372036854775807e18"
 
 
 def _inexact(p: str) -> str:
     """Return a test that no float equals an integer; the float of the largest ones exceeds the server's integers."""
-    return f"abs({p} / 2) >= {2**52} AND (toFloat({p}) >= {_BEYOND} OR toInteger(toFloat({p})) <> {p})"
+    return f"abs({p} / 2) >= {2**52} AND (toFloat({p}) >= {_MAX_LONG} OR toInteger(toFloat({p})) <> {p})"
 
 
 def _order(p: str) -> str:
@@ -668,7 +668,7 @@ def _order(p: str) -> str:
 
     It tells whether the integer is above the float, then its number of digits, then the digits.
     """
-    above = f"CASE WHEN toFloat({p}) >= {_BEYOND} OR {p} < toInteger(toFloat({p})) THEN '0' ELSE '2' END"
+    above = f"CASE WHEN toFloat({p}) >= {_MAX_LONG} OR {p} < toInteger(toFloat({p})) THEN '0' ELSE '2' END"
     digits = f"ltrim(toString({p}), '-')"
     # Among negative numbers, smaller digits mean a greater number, so each digit is taken from nine.
     nines = "reduce(t = '', i IN range(0, size(d) - 1) | t + toString(9 - toInteger(substring(d, i, 1))))"

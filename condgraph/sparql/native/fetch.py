@@ -34,7 +34,7 @@ from condgraph.sparql.layout import string
 from condgraph.sparql.native.mapping import LABEL, NUMBERS, OWN, SINGLETONS, SUBCLASS, TYPE, Mapping, Predicate, is_unknown, node_of
 
 #: The predicate of a row that tells that a node exists; it is no triple of the endpoint.
-THERE: Final = "urn:condgraph:there"
+NODE_EXISTS: Final = "urn:condgraph:there"
 #: The most triples of one program; more are an error.
 MAX_TRIPLES: Final = 1_000_000
 ONTOLOGY: Final = "http://wikiba.se/ontology#"
@@ -53,7 +53,7 @@ _PARTS: Final = {
 }
 
 
-class Given(str):
+class Bound(str):
     """A pattern of terms that are given. Stores join patterns in written order, so these come first."""
 
 
@@ -64,7 +64,7 @@ class Query(str):
 class Fact(NamedTuple):
     """The terms of a statement: variables, or IRIs in brackets.
 
-    `statement` is its node, and `value` the predicate from there to the object. `stated` are the ends of the triple that it is
+    `statement` is its node, and `value` the predicate from there to the object. `triple_ends` are the ends of the triple that it is
     inferred from. `graph` is its named graph, if named graphs stand for statements.
     """
 
@@ -72,20 +72,20 @@ class Fact(NamedTuple):
     predicate: str
     object: str
     statement: str = ""
-    stated: tuple[str, str] | None = None
+    triple_ends: tuple[str, str] | None = None
     value: str = ""
     graph: str = ""
 
     @property
     def triple(self) -> tuple[str, str, str]:
         """The terms of the triple that exists."""
-        subject, thing = self.stated or (self.subject, self.object)
+        subject, thing = self.triple_ends or (self.subject, self.object)
         return subject, self.predicate, thing
 
     @property
     def terms(self) -> tuple[str, ...]:
         """All terms."""
-        return self.subject, self.predicate, self.object, self.statement, self.value, self.graph, *(self.stated or ())
+        return self.subject, self.predicate, self.object, self.statement, self.value, self.graph, *(self.triple_ends or ())
 
 
 class Branch(NamedTuple):
@@ -106,11 +106,11 @@ Fresh = Callable[[str], str]
 #: Subject, predicate and object of a triple, as columns of a row or IRIs; and the column of its graph, if there is one.
 Recipe: TypeAlias = tuple[str, ...]
 #: The most languages in which a text is looked up.
-_WRITTEN: Final = 50
+_MAX_LANGUAGES: Final = 50
 #: The most properties or classes in a list in a query.
 LISTED: Final = 500
 #: Columns of rows of labels, and of nodes that exist.
-_APART: Final[Recipe] = ("x", "y", "z")
+_COLUMNS: Final[Recipe] = ("x", "y", "z")
 
 
 def listed(iris: Iterable[str], between: str = " ") -> str:
@@ -159,8 +159,8 @@ class Labels:
         first, tags = string(self.languages[0]), ", ".join(string(tag) for tag in ("", *self.languages[1:]))
         test = f'LCASE(LANG({text}2)) = {first} && REGEX(STR({text}2), "[!-~]")'
         better = f"{anywhere(f'{node} <{predicate}> {text}2 .', apart=self.apart)} FILTER({test})"
-        other = f"LCASE(LANG({text})) IN ({tags}) && NOT EXISTS {{ {better} }}"
-        among = f"FILTER(LCASE(LANG({text})) = {first} || ({other}))"
+        in_other_language = f"LCASE(LANG({text})) IN ({tags}) && NOT EXISTS {{ {better} }}"
+        among = f"FILTER(LCASE(LANG({text})) = {first} || ({in_other_language}))"
         return f"{anywhere(f'{node} <{predicate}> {text} .', apart=self.apart)} {among}"
 
 
@@ -211,7 +211,7 @@ class Layout(Protocol):
         """
         ...
 
-    def leading(self, iri: str) -> str:
+    def value_predicate(self, iri: str) -> str:
         """Return the predicate whose objects are those of another predicate's statements."""
         return iri
 
@@ -227,7 +227,7 @@ class Layout(Protocol):
         """Return patterns of a membership as it is stated."""
         ...
 
-    def above(self, concept: str, other: str) -> str:
+    def superclass_path(self, concept: str, other: str) -> str:
         """Return patterns of a concept and each concept above it, including itself."""
         ...
 
@@ -253,7 +253,7 @@ class Plain(Layout):
         self._unseen = listed((TYPE, SUBCLASS, *mapping.hidden), ", ")
         self._anywhere = partial(anywhere, apart=mapping.apart)
         statement = ("s", "p", "o", "g") if self._in_graphs else ("s", "p", "o")
-        self.recipes: tuple[Recipe, ...] = (statement, ("f", "b", "c"), ("o", labels.predicates[0], "l"), _APART)
+        self.recipes: tuple[Recipe, ...] = (statement, ("f", "b", "c"), ("o", labels.predicates[0], "l"), _COLUMNS)
 
     def statement(
         self, subject: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh, *, backward: bool = False
@@ -299,11 +299,11 @@ class Plain(Layout):
             p = f"<{predicates[0]}>"
         else:
             values = (
-                f" FILTER({p} NOT IN ({self._unseen})){self._unshared(p, fresh)}"
+                f" FILTER({p} NOT IN ({self._unseen})){self._is_no_singleton(p, fresh)}"
                 if predicates is None
                 else f" VALUES {p} {{ {listed(predicates)} }}"
             )
-        tests = f"{self._unspoken(subject, fresh)}{self._unheld(p, predicates, thing, fresh)}"
+        tests = f"{self._is_no_node(subject, fresh)}{self._leads_to_no_node(p, predicates, thing, fresh)}"
         parts = [f"{subject} {p} {thing} .{values}{tests}"]
         graph = fresh("g") if self._in_graphs else ""
         for name, node in self._nodes.items():
@@ -317,7 +317,7 @@ class Plain(Layout):
             parts.append(f"{patterns} .{bound}{tests if name == GRAPHS else ''}")
         return _one_of(parts), Fact(subject, p, thing, graph=graph)
 
-    def _unspoken(self, subject: str, fresh: Fresh) -> str:
+    def _is_no_node(self, subject: str, fresh: Fresh) -> str:
         """Return a test that a node stands for no statement; triples about such nodes are qualifiers."""
         tests = ""
         for node in self._nodes.values():
@@ -325,7 +325,7 @@ class Plain(Layout):
             tests += f" FILTER(NOT EXISTS {{ {node.patterns.replace('?f', subject) % terms} }})"
         return tests
 
-    def _unheld(self, p: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> str:
+    def _leads_to_no_node(self, p: str, predicates: Sequence[str] | None, thing: str, fresh: Fresh) -> str:
         """Return a test that a triple leads to no node that stands for a statement."""
         tests = ""
         for first, last in filter(None, (node.reached_by for node in self._nodes.values())):
@@ -334,7 +334,7 @@ class Plain(Layout):
                 tests += f" FILTER({other_predicate}NOT EXISTS {{ {thing} <{last}> {fresh('x')} }})"
         return tests
 
-    def _unshared(self, predicate: str, fresh: Fresh) -> str:
+    def _is_no_singleton(self, predicate: str, fresh: Fresh) -> str:
         """Return a test that a predicate is no singleton property."""
         shared = SINGLETONS not in self._nodes
         return "" if shared else f" FILTER(NOT EXISTS {{ {predicate} <{SINGLETON}> {fresh('x')} }})"
@@ -373,7 +373,7 @@ class Plain(Layout):
         subject, predicate, thing = fact.triple
         row = {"s": subject, "p": predicate, "o": thing, **({"g": fact.graph} if fact.graph else {})}
         # A single predicate of names fits into the statement's row; several would multiply the rows.
-        single = labels.predicates[0] if len(labels.predicates) == 1 and not fact.stated else None
+        single = labels.predicates[0] if len(labels.predicates) == 1 and not fact.triple_ends else None
         name = f"OPTIONAL {{ {labels.of(fact.object, single, '?l')} }}" if single else ""
         branches = [Branch(name, {**row, **({"l": "?l"} if single else {})})]
         for label in labels.predicates:
@@ -387,13 +387,13 @@ class Plain(Layout):
             elif node.predicate and predicate != f"<{node.predicate}>":
                 continue
             # Also the triple that leads to the node, or contains it.
-            node_triple = zip("xyz", (term % terms for term in node.beside), strict=True) if node.beside else ()
+            node_triple = zip("xyz", (term % terms for term in node.triple), strict=True) if node.triple else ()
             branches.append(Branch(node_patterns, {"f": "?f", "b": "?b", "c": "?c", **dict(node_triple)}))
             for label in labels.predicates:
                 branches.append(
                     Branch(f"{node_patterns} {labels.of('?c', label, '?z')}", {"x": "?c", "y": f"<{label}>", "z": "?z"})
                 )
-        return [*branches, *self.links(fact.subject), *self.links(fact.object)] if fact.stated else branches
+        return [*branches, *self.links(fact.subject), *self.links(fact.object)] if fact.triple_ends else branches
 
     def links(self, node: str) -> list[Branch]:
         """See `Layout.links`."""
@@ -407,12 +407,12 @@ class Plain(Layout):
     def member(self, entity: str, concept: str, fresh: Fresh, *, backward: bool = False) -> tuple[str, Fact]:
         """See `Layout.member`."""
         stated = fresh("b") if self._inference.same else entity
-        pattern = f"{self._anywhere(f'{stated} <{TYPE}> {concept} .')}{self._unspoken(stated, fresh)}"
+        pattern = f"{self._anywhere(f'{stated} <{TYPE}> {concept} .')}{self._is_no_node(stated, fresh)}"
         if stated == entity:
             return pattern, Fact(entity, f"<{TYPE}>", concept)
         return f"{pattern} {stated} {_SAME} {entity} .", Fact(entity, f"<{TYPE}>", concept, "", (stated, concept))
 
-    def above(self, concept: str, other: str) -> str:
+    def superclass_path(self, concept: str, other: str) -> str:
         """See `Layout.above`."""
         return self._anywhere(f"{concept} <{SUBCLASS}>* {other} .")
 
@@ -438,7 +438,7 @@ class WikibaseShape(Layout):
             *(("s", "p", "f"), ("f", "b", "c"), ("c", label, "l"), ("c", UNIT, "u"), ("u", label, "m")),
             *(("c", ONTOLOGY + part, column) for part, column in _PARTS.items()),
             *(("f", "d", "w"), ("w", "i", "j")),
-            _APART,
+            _COLUMNS,
         )
 
     def _form(self, iri: str, form: str) -> str:
@@ -543,7 +543,7 @@ class WikibaseShape(Layout):
             result.append(Branch(node, {"f": f, "d": d, "w": "?w", "i": "?i", "j": "?j"}))
         return result
 
-    def leading(self, iri: str) -> str:
+    def value_predicate(self, iri: str) -> str:
         """See `Layout.leading`."""
         return self._form(iri, "statement")[1:-1]
 
@@ -555,7 +555,7 @@ class WikibaseShape(Layout):
         """See `Layout.member`."""
         return self.statement(entity, [f"{self._claim}P31"], concept, fresh, backward=backward)
 
-    def above(self, concept: str, other: str) -> str:
+    def superclass_path(self, concept: str, other: str) -> str:
         """See `Layout.above`."""
         return f"{concept} (<{self._claim}P279>/{self._form(self._claim + 'P279', 'statement')})* {other} ."
 
@@ -578,7 +578,7 @@ class Fetcher:
         numbers: Callable[[Predicate], Predicate | None],
         classes: Callable[[Sequence[str], str], Sequence[str] | None],
     ) -> None:
-        #: `languages` returns those of a predicate's objects, if all are texts (`written_as`); `numbers` returns the kinds and
+        #: `languages` returns those of a predicate's objects, if all are texts (`text_languages`); `numbers` returns the kinds and
         #: units of all values of a sampled predicate; `classes` returns the classes below some names, by their query, or None
         #: if they are too many for a list.
         self.mapping, self._dialect, self._languages, self._numbers, self._classes = mapping, dialect, languages, numbers, classes
@@ -714,38 +714,38 @@ class Fetcher:
         mapping, self._variables = self.mapping, 0
         if not isinstance(plan, alg.Count) or not self._is_direct or mapping.shape != "plain":
             return None
-        apart: dict[str, None] = {}
-        exact = self._exact(plan.of, "?e", apart)
+        disjoint: dict[str, None] = {}
+        exact = self._exact(plan.of, "?e", disjoint)
         if exact is None or isinstance(_joined(exact), Query):
             return None
         patterns = exact or self._all(alg.AllEntities(), "?e")
-        return f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {_joined([*patterns, *map(self._no_class, apart)])} }}"
+        return f"SELECT (COUNT(DISTINCT ?e) AS ?n) WHERE {{ {_joined([*patterns, *map(self._no_class, disjoint)])} }}"
 
-    def _exact(self, node: Node | None, e: str, apart: dict[str, None]) -> list[str] | None:
+    def _exact(self, node: Node | None, e: str, disjoint: dict[str, None]) -> list[str] | None:
         """Return patterns that hold for each entity of a set and for nothing else except classes; none for all entities.
 
-        If classes may be among them, the variable is added to `apart`, whose variables must be no class. It is None if
+        If classes may be among them, the variable is added to `disjoint`, whose variables must be no class. It is None if
         the engine must decide.
         """
         if node is None:
             return []
         if isinstance(node, alg.AllEntities) and node.source is None and {EntityKind.ENTITY, EntityKind.ROW} == set(node.kinds):
-            apart[e] = None
+            disjoint[e] = None
             return []
         if isinstance(node, alg.Members) and isinstance(node.concepts, alg.ByName):
-            apart[e] = None
+            disjoint[e] = None
             # Names in other languages do not name a class.
             classes = [iri for iri, (name, _) in self.mapping.concepts.items() if name in node.concepts.names]
             listable = classes and len(self.mapping.concepts) <= LISTED
             return self.entities(alg.Members(alg.ById(tuple(classes))), e) if listable else None
         if isinstance(node, alg.Intersect):
-            parts = [self._exact(part, e, apart) for part in node.parts]
+            parts = [self._exact(part, e, disjoint) for part in node.parts]
             return [pattern for part in parts if part is not None for pattern in part] if None not in parts else None
         scan = node.facts if isinstance(node, alg.Reached) else None
         if not isinstance(scan, alg.Scan) or scan.source or scan.family != "relation" or not (iris := self.iris(scan.predicates)):
             return None
         s, o = (e, self.fresh("o")) if scan.reach == "subject" else (self.fresh("s"), e)
-        anchor = self._exact(scan.of, s if scan.anchor == "subject" else o, apart)
+        anchor = self._exact(scan.of, s if scan.anchor == "subject" else o, disjoint)
         # That is looked up for each row.
         literals = not self.mapping.whole or any(self._predicates[name].values for name in scan.predicates or ())
         limit = f"FILTER(!isLiteral({o}))" if literals else ""
@@ -775,13 +775,13 @@ class Fetcher:
             by_label = isinstance(node, alg.ByName) and self.mapping.shape == "wikibase" and not self.iris_named(node.names)
             if not by_label:
                 # A node that is named by its IRI may have no label.
-                yield self._there(patterns, e)
+                yield self._existing(patterns, e)
             if isinstance(node, alg.ByName):
-                yield from self._called(patterns, e)
+                yield from self._names(patterns, e)
 
     def _bare_fact(self, patterns: list[str], fact: Fact, node: alg.Facts, reads: _Reads) -> Iterable[Part]:
         kinds, qualifiers = self._values(node), [self._qualifiers[key] for key in reads.keys if key in self._qualifiers]
-        predicates = [] if kinds == {Kind.ENTITY} else self._known(node)
+        predicates = [] if kinds == {Kind.ENTITY} else self._predicates_of(node)
         full = (
             predicates is None
             or any(map(_has_nodes, predicates))
@@ -796,14 +796,14 @@ class Fetcher:
             and (predicate[0] == "?" or predicate[1:-1] in self.labels)
         ):
             # Without the node's name, the label that a test finds would count as its name and not as a statement.
-            yield from self._called(patterns, fact.subject)
+            yield from self._names(patterns, fact.subject)
         if reads.names or _compares_text(node):
             if (kinds is None or Kind.ENTITY in kinds) and not _is_named(node):
-                yield from self._called(patterns, fact.object)
+                yield from self._names(patterns, fact.object)
             for key in qualifiers:
                 pattern = self.layout.qualified(fact, key.iri, "?c")
                 if pattern and (key.relations or not self.mapping.whole):
-                    yield from self._called([*patterns, pattern], "?c")
+                    yield from self._names([*patterns, pattern], "?c")
 
     def _bare_members(self, unit: Unit, concepts: Node) -> Iterable[Part]:
         for patterns, fact in (self._members(unit, self.fresh("e"), concepts), self._subclasses(concepts)):
@@ -819,9 +819,9 @@ class Fetcher:
     def _names_of(self, node: alg.Entities) -> Iterable[Part]:
         self._variables = 0
         e = self.fresh("e")
-        return self._called(self.entities(node, e), e)
+        return self._names(self.entities(node, e), e)
 
-    def _called(self, patterns: list[str], e: str) -> Iterable[Part]:
+    def _names(self, patterns: list[str], e: str) -> Iterable[Part]:
         """Return the names of nodes, and no other labels."""
         for label in self.labels:
             yield self._branch(patterns, [e], Branch(self._labels.name(e, label, "?z"), {"x": e, "y": f"<{label}>", "z": "?z"}))
@@ -831,7 +831,7 @@ class Fetcher:
     def read(self, rows: Iterable[Any], variables: Iterable[str]) -> Iterator[tuple[Any, ...]]:
         """Yield the distinct triples in the rows of a result, as pyoxigraph terms, with the name of a named graph last.
 
-        A node that exists has the predicate `THERE`.
+        A node that exists has the predicate `NODE_EXISTS`.
         """
         import pyoxigraph
 
@@ -863,19 +863,19 @@ class Fetcher:
                     seen.add(triple)
                     yield triple
 
-    def in_units(self, found: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    def in_units(self, triples: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         """Yield the triples of value nodes that were not fetched because the look already knows them.
 
         These are numbers of some statements or qualifiers, all in the same unit.
         """
         import pyoxigraph
 
-        units, found = self.mapping.value_nodes, list(found)
-        fetched_nodes = {(a, b.value) for a, b, *_ in found}
+        units, triples = self.mapping.value_nodes, list(triples)
+        fetched_nodes = {(a, b.value) for a, b, *_ in triples}
         if self._counted:
             units = units | replace(self.mapping, predicates=tuple(self._counted.values()), qualifiers=(), whole=True).value_nodes
         amount, unit_predicate = pyoxigraph.NamedNode(ONTOLOGY + "quantityAmount"), pyoxigraph.NamedNode(UNIT)
-        for a, b, c, *_ in found:
+        for a, b, c, *_ in triples:
             if b.value in units and isinstance(c, pyoxigraph.Literal) and c.datatype.value in NUMBERS:
                 node, (leading, iri) = pyoxigraph.BlankNode(), units[b.value]
                 if (a, leading) in fetched_nodes:
@@ -917,11 +917,11 @@ class Fetcher:
         return Part(f"SELECT DISTINCT {chosen} WHERE {{ {_joined([*patterns, branch.patterns])} }}", tuple(branch.columns))
 
     def _of_node(self, patterns: list[str], e: str) -> Iterable[Part]:
-        yield self._there(patterns, e)
+        yield self._existing(patterns, e)
         yield from self._named(patterns, e)
 
-    def _there(self, patterns: list[str], e: str) -> Part:
-        return self._branch([*patterns, f"FILTER(!isLiteral({e}))"], [e], Branch("", {"x": e, "y": f"<{THERE}>", "z": '""'}))
+    def _existing(self, patterns: list[str], e: str) -> Part:
+        return self._branch([*patterns, f"FILTER(!isLiteral({e}))"], [e], Branch("", {"x": e, "y": f"<{NODE_EXISTS}>", "z": '""'}))
 
     def _named(self, patterns: list[str], e: str) -> Iterable[Part]:
         labels = (Branch(self._labels.of(e, label, "?z"), {"x": e, "y": f"<{label}>", "z": "?z"}) for label in self.labels)
@@ -940,10 +940,10 @@ class Fetcher:
             sets = list(parts)
         sets.sort(key=_is_many)
         member_patterns = [line for part in sets for line in self.entities(part, e)]  # type: ignore[arg-type]
-        patterns, fact = self._belonging(e, concepts, bound=bool(sets))
+        patterns, fact = self._membership(e, concepts, bound=bool(sets))
         return [*member_patterns, *patterns], fact
 
-    def _belonging(self, e: str, concepts: Node, *, bound: bool) -> tuple[list[str], Fact]:
+    def _membership(self, e: str, concepts: Node, *, bound: bool) -> tuple[list[str], Fact]:
         """Return patterns of the memberships of a node in some concepts, and their terms.
 
         For nodes that other patterns give (`bound`), a path leads to the few concepts above each of theirs; Jena would
@@ -953,18 +953,18 @@ class Fetcher:
         if bound and self._dialect.joins_paths:
             top = self.fresh("c")
             member, fact = self.layout.member(e, first, self.fresh)
-            return [*self.entities(concepts, top), member, self.layout.above(first, top)], fact  # type: ignore[arg-type]
-        below = self._below(concepts, first)
+            return [*self.entities(concepts, top), member, self.layout.superclass_path(first, top)], fact  # type: ignore[arg-type]
+        descendants = self._descendants(concepts, first)
         member, fact = self.layout.member(e, first, self.fresh, backward=not bound)
-        return [below, member], fact
+        return [descendants, member], fact
 
     def _subclasses(self, concepts: Node) -> tuple[list[str], Fact]:
         """Return patterns of the subclasses of some concepts, direct or indirect, and their terms."""
         low, high = self.fresh("c"), self.fresh("c")
         subclass, fact = self.layout.subclass(low, high, self.fresh)
-        return [self._below(concepts, high), subclass], fact
+        return [self._descendants(concepts, high), subclass], fact
 
-    def _below(self, concepts: Node, first: str) -> str:
+    def _descendants(self, concepts: Node, first: str) -> str:
         """Return some concepts and all below them.
 
         If the store follows a path among other patterns from everywhere, this is a list that is fetched first, since
@@ -973,22 +973,22 @@ class Fetcher:
         """
         top = self.fresh("c")
         if self._dialect.joins_paths:
-            return _joined([*self.entities(concepts, top), self.layout.above(first, top)])  # type: ignore[arg-type]
-        path = self.layout.above(first, top)
+            return _joined([*self.entities(concepts, top), self.layout.superclass_path(first, top)])  # type: ignore[arg-type]
+        path = self.layout.superclass_path(first, top)
         names = concepts.names if isinstance(concepts, alg.ByName) else concepts.ids if isinstance(concepts, alg.ById) else ()
         if names:
             # Virtuoso does not fully follow a path that ends in one of several alternatives.
             labelled = self._labelled(names, top) if isinstance(concepts, alg.ByName) else ()
             ends = [f"{label} {path}" for label in labelled] + [
-                self.layout.above(first, f"<{iri}>") for iri in self.iris_named(names)
+                self.layout.superclass_path(first, f"<{iri}>") for iri in self.iris_named(names)
             ]
         else:
             ends = [" ".join([*self.entities(concepts, top), path])]  # type: ignore[arg-type]
-        below = f"SELECT DISTINCT {first} WHERE {{ {_one_of(ends)} }}"
-        classes = self._classes(names, below) if names else None
+        query = f"SELECT DISTINCT {first} WHERE {{ {_one_of(ends)} }}"
+        classes = self._classes(names, query) if names else None
         if classes is None:
-            return Query(f"{{ {below} }}")
-        return Given(f"VALUES {first} {{ {listed(classes)} }}") if classes else self._nothing(first)
+            return Query(f"{{ {query} }}")
+        return Bound(f"VALUES {first} {{ {listed(classes)} }}") if classes else self._nothing(first)
 
     # -- entities ----------------------------------------------------------------------------------
 
@@ -1003,12 +1003,12 @@ class Fetcher:
             s, p, o, q = (self.fresh(name) for name in "spop")
             test = " || ".join(f"EXISTS {{ {self._anywhere(triple)} }}" for triple in (f"{e} {p} {o} .", f"{s} {q} {e} ."))
             test = f"FILTER({test})"
-            return [Given(f"VALUES {e} {{ {listed(iris)} }} {test}") if iris else self._nothing(e)]
+            return [Bound(f"VALUES {e} {{ {listed(iris)} }} {test}") if iris else self._nothing(e)]
         if isinstance(node, alg.ByName):
             iris_named = tuple(dict.fromkeys(self.iris_named(node.names)))
             return [_one_of([*self._labelled(node.names, e), *(self.entities(alg.ById(iris_named), e) if iris_named else ())])]
         if isinstance(node, alg.Members):
-            return self._belonging(e, node.concepts, bound=bound)[0]
+            return self._membership(e, node.concepts, bound=bound)[0]
         if isinstance(node, alg.Union):
             # As a query of its own: if joined with other patterns, an alternative is tried for each of their rows.
             return [_query([e], [either(_joined(self.entities(part, e)) for part in node.parts) or NEVER])]
@@ -1066,19 +1066,19 @@ class Fetcher:
             iris += [iri for name in names for space in self.mapping.namespaces if is_iri(iri := space + name)]
         return iris
 
-    def _labelled(self, names: Sequence[str], e: str) -> list[Given]:
+    def _labelled(self, names: Sequence[str], e: str) -> list[Bound]:
         """Return patterns of the nodes with some labels, of which any one may hold."""
         n = self.fresh("n")
         # Stores that keep language tags as written have most regions and scripts in capitals.
         tags = dict.fromkeys(form for tag in self.mapping.languages for form in (tag, _with_capitals(tag)))
         terms = [term for name in names for term in (string(name), *(f"{string(name)}@{tag}" for tag in tags))]
-        parts = [Given(f"VALUES {n} {{ {' '.join(terms)} }} {self._anywhere(f'{e} <{label}> {n} .')}") for label in self.labels]
+        parts = [Bound(f"VALUES {n} {{ {' '.join(terms)} }} {self._anywhere(f'{e} <{label}> {n} .')}") for label in self.labels]
         if self.mapping.shape == "plain" and any(name in self._predicates for name in names):
             # A predicate with only a label is no entity.
             s, p, p2, o, o2 = (self.fresh(name) for name in "sppoo")
             used = f"EXISTS {{ {self.fresh('s')} {e} {o2} }}"
             is_entity = f"EXISTS {{ {e} {p} {o} . FILTER({p} != <{LABEL}>) }} || EXISTS {{ {s} {p2} {e} }}"
-            parts = [Given(f"{part} FILTER(!{used} || {is_entity})") for part in parts]
+            parts = [Bound(f"{part} FILTER(!{used} || {is_entity})") for part in parts]
         return parts
 
     # -- statements --------------------------------------------------------------------------------
@@ -1109,7 +1109,7 @@ class Fetcher:
             # After an entity given by name, given terms come after its statements, which are few: before them, they would be
             # combined with it.
             few = scan is not None and scan.anchor == "subject" and isinstance(scan.of, alg.ById | alg.ByName)
-            first_terms = [test for test in tests if isinstance(test, Given) and not few]
+            first_terms = [test for test in tests if isinstance(test, Bound) and not few]
             patterns, fact = self.facts(
                 node.facts, subject=subject, thing=thing, flipped=flipped, backward=backward or bool(first_terms)
             )
@@ -1147,7 +1147,7 @@ class Fetcher:
         limit = [f"FILTER(!isLiteral({o}))"] if relation and mixed and node.reach != "subject" else []
         return [*patterns, pattern, *limit], fact
 
-    def _known(self, facts: Node | None) -> list[Predicate] | None:
+    def _predicates_of(self, facts: Node | None) -> list[Predicate] | None:
         """Return the predicates of statements, if everything that they lead to is known."""
         scan = _scanned(facts)
         if scan is None or scan.predicates is None:
@@ -1158,7 +1158,7 @@ class Fetcher:
 
     def _values(self, facts: Node | None) -> set[Kind] | None:
         """Return the kinds of the statements' objects, or None if unknown."""
-        scan, predicates = _scanned(facts), self._known(facts)
+        scan, predicates = _scanned(facts), self._predicates_of(facts)
         if scan is not None and scan.family == "relation":
             return {Kind.ENTITY}
         if predicates is None:
@@ -1168,7 +1168,7 @@ class Fetcher:
         }
         return kinds - {Kind.UNKNOWN}
 
-    def _written(self, facts: Node | None) -> list[str] | None:
+    def _text_endings(self, facts: Node | None) -> list[str] | None:
         """Return what follows the characters of the objects, if these are texts: `@en` for each language, "" for none.
 
         It is None if that is unknown, or if white space of some texts is folded.
@@ -1183,13 +1183,13 @@ class Fetcher:
             return None
         ends: set[str] = set()
         for predicate in predicates:
-            tags = predicate.languages if mapping.whole else self._languages(self.layout.leading(predicate.iri))
+            tags = predicate.languages if mapping.whole else self._languages(self.layout.value_predicate(predicate.iri))
             if tags is None or (
                 mapping.whole and (predicate.relations or {kind for kind, _ in predicate.values} - {Kind.UNKNOWN} != {Kind.TEXT})
             ):
                 return None
             ends |= {f"@{tag}" if tag else "" for tag in tags}
-        return sorted(ends) if 0 < len(ends) <= _WRITTEN else None
+        return sorted(ends) if 0 < len(ends) <= _MAX_LANGUAGES else None
 
     def _in_units(self, tests: Sequence[alg.Condition], o: str, facts: Node | None) -> list[str]:
         """Return a comparison of numbers with a quantity, in any of the units that they have.
@@ -1211,7 +1211,7 @@ class Fetcher:
             for item in map(self._predicates.get, scan.predicates or ()):
                 if item is not None and (counted := self._numbers(item)) is not None:
                     self._counted[item.name] = counted
-        predicates = self._known(facts)
+        predicates = self._predicates_of(facts)
         kinds = {key for item in predicates or () for key in item.values if key[0] not in (Kind.TEXT, Kind.UNKNOWN)}
         if predicates is None or not kinds <= {(Kind.QUANTITY, unit) for unit in bounds}:
             return []
@@ -1233,8 +1233,8 @@ class Fetcher:
         if isinstance(value, Time):
             return _year(test.operator, value, o, self._dialect)
         if isinstance(value, str) and test.operator == "=":
-            if (written := self._written(facts)) is not None:
-                return [Given(f"VALUES {o} {{ {' '.join(string(value) + end for end in written)} }}")]
+            if (written := self._text_endings(facts)) is not None:
+                return [Bound(f"VALUES {o} {{ {' '.join(string(value) + end for end in written)} }}")]
             word = max(value.split(), key=len, default="")
             if not word:
                 return []
@@ -1254,7 +1254,7 @@ class Fetcher:
         if isinstance(node, alg.EntityRows):
             return self.entities(node.entities, scope.variable(node.variable, self.fresh))
         if isinstance(node, alg.Rows):
-            return self._given(node, scope)
+            return self._constant_rows(node, scope)
         if isinstance(node, alg.Project):
             inner = _Scope(scope.wanted, flipped=scope.flipped)
             inner.variables = {old: scope.variable(new, self.fresh) for new, old in node.names}
@@ -1273,7 +1273,7 @@ class Fetcher:
             return [either(parts)]
         raise UnsupportedError(TARGET, [type(node).__name__])
 
-    def _given(self, node: alg.Rows, scope: _Scope) -> list[str]:
+    def _constant_rows(self, node: alg.Rows, scope: _Scope) -> list[str]:
         patterns = []
         for index, name in enumerate(node.names):
             column = [row[index] for row in node.rows]
@@ -1284,22 +1284,22 @@ class Fetcher:
     def _pattern(self, node: alg.Pattern, scope: _Scope) -> list[str]:
         shape, patterns = shapes_of(node)[id(node)], list[str]()
 
-        def place(of: Any, *, entity: bool) -> str:
-            if isinstance(of, alg.Variable):
+        def place(term: Any, *, entity: bool) -> str:
+            if isinstance(term, alg.Variable):
                 # Equal values may be written differently, so only nodes join.
-                if entity or shape[of.name].sort == "entity":
-                    return scope.variable(of.name, self.fresh)
+                if entity or shape[term.name].sort == "entity":
+                    return scope.variable(term.name, self.fresh)
                 variable = self.fresh("o")
-                return scope.variables.setdefault(of.name, variable) if of.name not in scope.variables else variable
+                return scope.variables.setdefault(term.name, variable) if term.name not in scope.variables else variable
             variable = self.fresh("e")
-            if isinstance(of, alg.Entities):
-                patterns.extend(self.entities(of, variable))
+            if isinstance(term, alg.Entities):
+                patterns.extend(self.entities(term, variable))
             return variable
 
         for part in node.statements:
             begins, ends = (
-                isinstance(of, alg.Entities) or (isinstance(of, alg.Variable) and of.name in scope.variables)
-                for of in (part.subject, part.object)
+                isinstance(term, alg.Entities) or (isinstance(term, alg.Variable) and term.name in scope.variables)
+                for term in (part.subject, part.object)
             )
             s, o = place(part.subject, entity=True), place(part.object, entity=part.undirected)
             predicates = self.iris(part.predicate) if isinstance(part.predicate, tuple) else None
@@ -1328,7 +1328,7 @@ class Fetcher:
         for member in node.memberships:
             e, c = place(member.member, entity=True), place(member.concept, entity=True)
             first = self.fresh("c")
-            patterns += [self.layout.member(e, first, self.fresh)[0], self.layout.above(first, c)]
+            patterns += [self.layout.member(e, first, self.fresh)[0], self.layout.superclass_path(first, c)]
         return patterns
 
 

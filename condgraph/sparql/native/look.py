@@ -48,8 +48,8 @@ from condgraph.sparql.native.mapping import (
     node_of,
     preset_hides,
     preset_of,
+    read_mapping,
     renamed,
-    stated,
 )
 from condgraph.vectors.stored import cache_folder
 
@@ -61,14 +61,14 @@ SCAN, STEP, MAX_SECONDS = 8.0, 5.0, 28.0
 #: The most queries of a look, and the most triples for which the kinds of all values are counted; on a slow endpoint, a
 #: twentieth of these.
 MAX_QUERIES: Final = 60
-FEW: Final = 2_000_000
+COUNTABLE: Final = 2_000_000
 #: How many triples are sampled if counting all takes too long; how many triples of a predicate are sampled for kinds of values;
 #: and how many predicates one such query covers.
 SAMPLE: Final = 200_000
 SHARE: Final = 1_000
 TOGETHER: Final = 100
 #: The most named graphs, and the most of their triples, that are looked at.
-SOME: Final = 50
+MAX_GRAPHS: Final = 50
 #: The most queries for such samples, and for predicates of class members; and the most members of each class.
 MAX_SAMPLES: Final = 12
 MAX_STRATA: Final = 5
@@ -77,7 +77,7 @@ MEMBERS: Final = 20
 ROWS: Final = 10_001
 MAX_CLASSES: Final = 10_000
 #: For how many seconds a cached look counts as current.
-FRESH: Final = 24 * 3600.0
+MAX_AGE: Final = 24 * 3600.0
 _LANGUAGES: Final = 12
 _TOGETHER: Final = 200
 _LOCAL: Final = re.compile(r"[^/#:]+$").search
@@ -95,12 +95,12 @@ _TYPES: Final = {
 class Look:
     """One look at an endpoint. `said` is the content of a mapping file."""
 
-    def __init__(self, endpoint: Endpoint, said: dict[str, Any]) -> None:
-        self._endpoint, self._said, self._preset = endpoint, said, preset_of(said)
-        self._graphs: tuple[str, ...] = tuple(said.get("graphs", ()))
-        self._language = said.get("languages", ["en"])[0].lower()
+    def __init__(self, endpoint: Endpoint, content: dict[str, Any]) -> None:
+        self._endpoint, self._content, self._preset = endpoint, content, preset_of(content)
+        self._graphs: tuple[str, ...] = tuple(content.get("graphs", ()))
+        self._language = content.get("languages", ["en"])[0].lower()
         #: Nodes that stand for statements because the file says so; and whether named graphs are read apart.
-        self._declared: tuple[str, ...] = tuple(said.get("statements", ()))
+        self._declared: tuple[str, ...] = tuple(content.get("statements", ()))
         self._apart = False
         #: Types of nodes on the paths of presets.
         self._node_types: set[str] = set()
@@ -148,12 +148,12 @@ class Look:
     def mapping(self) -> Mapping:
         """Return the mapping of the endpoint; raise `StoreMissingError` if it has no triples."""
         base = self._base()
-        shape = self._said.get("shape", "wikibase" if base else "plain")
+        shape = self._content.get("shape", "wikibase" if base else "plain")
         if shape == "wikibase" and not base:
             raise OptionError("there is no statement of Wikibase", hint='shape = "plain"')
-        if shape == "wikibase" and self._said.get("infer"):
+        if shape == "wikibase" and self._content.get("infer"):
             raise OptionError("infer in a mapping file is for the shape plain", hint="properties of Wikibase have no axioms of OWL")
-        if "shape" not in self._said:
+        if "shape" not in self._content:
             why = f"its statements have ranks, below {base}" if base else "there is no statement of Wikibase"
             self._notes.append(f"taken as {shape}: {why}")
         if shape == "wikibase" and self._preset:
@@ -163,7 +163,7 @@ class Look:
                 "statements in a mapping file is for the shape plain", hint="statements of Wikibase have nodes of their own"
             )
         self._claims = shape == "wikibase"
-        self._apart = GRAPHS in self._declared and self._are_apart()
+        self._apart = GRAPHS in self._declared and self._graphs_are_apart()
         rows, complete = self._counted()
         # That has a note of its own.
         self._missed = 0
@@ -172,15 +172,15 @@ class Look:
         counts, self._types = _tally(rows), _datatypes(rows)
         if shape == "plain":
             self._fit(counts)
-        self._texts = self._written() if complete else {}
-        naming = tuple(self._said.get("labels", NAMING))
+        self._texts = self._text_languages() if complete else {}
+        naming = tuple(self._content.get("labels", NAMING))
         used = [iri for iri in naming if iri in counts or not complete][: 1 if shape == "wikibase" else None]
-        languages = tuple(tag.lower() for tag in self._said.get("languages", ())) or self._languages(used[:1] or [LABEL])
+        languages = tuple(tag.lower() for tag in self._content.get("languages", ())) or self._languages(used[:1] or [LABEL])
         node_kinds = (name for name, node in NODES.items() if node.own and node.own[0] in counts and shape == "plain")
         mapping = Mapping(
-            shape=shape, languages=languages, labels=naming, names=self._said.get("names", "iri"), graphs=self._graphs,
+            shape=shape, languages=languages, labels=naming, names=self._content.get("names", "iri"), graphs=self._graphs,
             base=base if shape == "wikibase" else "", whole=complete, statements=(*node_kinds, *self._declared), apart=self._apart,
-            infer=tuple(self._said.get("infer", ())), axioms=self._axioms(),
+            infer=tuple(self._content.get("infer", ())), axioms=self._axioms(),
             triples=sum(row["n"] for row in rows), rows=self._most_rows(sum(row["n"] for row in rows), complete), at=time.time(),
         )  # fmt: skip
         mapping = self._wikibase(mapping, counts) if shape == "wikibase" else self._plain(mapping, counts)
@@ -195,7 +195,7 @@ class Look:
                 self._notes.append(
                     f"{len(mapping.hidden)} predicates and classes are hidden: nodes that only these have are left out"
                 )
-            if "predicate" not in self._said:
+            if "predicate" not in self._content:
                 self._propose_presets(mapping)
             self._propose([row["p"] for row in rows if row["t"] == "_" and row["p"] not in (SUBCLASS, *mapping.hidden)])
             self._missed = missed_before
@@ -209,9 +209,9 @@ class Look:
 
     def _fit(self, counted: dict[str, Counts]) -> None:
         """Take from the presets what the triples have."""
-        declared = "statements" in self._said
-        self._said = fitted(self._said, self._preset, counted)
-        if (paths := self._said.get("statements", ())) and not declared:
+        declared = "statements" in self._content
+        self._content = fitted(self._content, self._preset, counted)
+        if (paths := self._content.get("statements", ())) and not declared:
             terms = {"s": "?s", "p": "?p", "o": "?o"}
             nodes = ((index, self._in(f"{node_of(text).patterns % terms} .")) for index, text in enumerate(paths))
             typed = f"OPTIONAL {{ ?f <{TYPE}> ?t }}"
@@ -219,15 +219,15 @@ class Look:
             rows = self._ask(f"SELECT ?n ?t WHERE {{ {either(parts)} }}", SCAN)
             self._node_types = {row["t"].value for row in rows or () if row["t"] is not None}
             present = range(len(paths)) if rows is None else {int(row["n"].value) for row in rows}
-            self._said["statements"] = [text for index, text in enumerate(paths) if index in present]
-        self._declared = tuple(self._said.get("statements", ()))
+            self._content["statements"] = [text for index, text in enumerate(paths) if index in present]
+        self._declared = tuple(self._content.get("statements", ()))
 
-    def _propose_presets(self, found: Mapping) -> None:
+    def _propose_presets(self, mapping: Mapping) -> None:
         """Note the presets of vocabularies that the endpoint uses."""
-        iris = (*(predicate.iri for predicate in found.predicates), *found.concepts)
+        iris = (*(predicate.iri for predicate in mapping.predicates), *mapping.concepts)
         for name in PRESETS:
             is_of = re.compile(rf"http://www\.w3\.org/.*\b{name}(/core)?#").match
-            if name not in self._said.get("preset", ()) and (count := sum(map(bool, map(is_of, iris)))):
+            if name not in self._content.get("preset", ()) and (count := sum(map(bool, map(is_of, iris)))):
                 subject = numbered(count, "predicate or class is", "predicates and classes are")
                 self._notes.append(f"{subject} of {name.upper()}: preset = [{name!r}] reads what is common of it")
 
@@ -240,14 +240,14 @@ class Look:
         return self._in("?s ?p ?o")
 
     @property
-    def _sort(self) -> str:
-        return _SORT % (f'IF({is_unknown("?o")}, "?", "")' if self._claims else 'IF(isBlank(?o), "_", "")')
+    def _kind(self) -> str:
+        return _KIND % (f'IF({is_unknown("?o")}, "?", "")' if self._claims else 'IF(isBlank(?o), "_", "")')
 
     # -- what there is -----------------------------------------------------------------------------
 
     def _base(self) -> str:
         rows = self._ask(f"SELECT ?p WHERE {{ ?f <{ONTOLOGY}rank> ?r . ?s ?p ?f }} LIMIT 20")
-        if rows is None and "shape" not in self._said:
+        if rows is None and "shape" not in self._content:
             raise StoreError(
                 f"{self._endpoint.query_url} does not tell in time whether it is a Wikibase",
                 hint='a mapping file may say it: shape = "plain"',
@@ -262,12 +262,12 @@ class Look:
 
         Each row has an example of how numbers are written.
         """
-        begun = time.monotonic()
+        start = time.monotonic()
         totals = self._totals(f"{{ {self._any} }}", SCAN)
         # Counting kinds takes several times as long.
-        quick = time.monotonic() - begun < SCAN / 5
-        if totals is not None and sum(totals.values()) <= (FEW if quick else FEW // 20):
-            rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {self._any} {self._sort} }} GROUP BY ?p ?t", SCAN)
+        quick = time.monotonic() - start < SCAN / 5
+        if totals is not None and sum(totals.values()) <= (COUNTABLE if quick else COUNTABLE // 20):
+            rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {self._any} {self._kind} }} GROUP BY ?p ?t", SCAN)
             if rows is not None:
                 return _counts(rows), True
         complete = totals is not None
@@ -288,15 +288,15 @@ class Look:
         self._notes.append(f"{scope}; the kinds of their values are those of at most {SHARE:,} triples of each{unknown_note}")
         return kinds, False
 
-    def _written(self) -> dict[str, tuple[str, ...]]:
+    def _text_languages(self) -> dict[str, tuple[str, ...]]:
         """Return the languages of texts, for predicates with no other literals, so that their texts can be looked up.
 
         Predicates with texts whose white space is folded are left out; if it takes too long, all are.
         """
         missed = self._missed
-        rows = self._ask(f"SELECT DISTINCT ?p ?t WHERE {{ {self._any} FILTER(isLiteral(?o)) {WRITTEN} }}", SCAN)
+        rows = self._ask(f"SELECT DISTINCT ?p ?t WHERE {{ {self._any} FILTER(isLiteral(?o)) {TEXT_LANGUAGE} }}", SCAN)
         self._missed = missed
-        return written_as(rows or ())
+        return text_languages(rows or ())
 
     def _totals(self, inner: str, seconds: float) -> dict[str, int] | None:
         rows = self._ask(f"SELECT ?p (COUNT(*) AS ?n) WHERE {inner} GROUP BY ?p", seconds)
@@ -334,12 +334,12 @@ class Look:
         ordered = sorted((iri for iri in totals if is_iri(iri)), key=lambda iri: (-totals[iri], iri))
         for chunk in list(cut(ordered, TOGETHER))[:MAX_SAMPLES]:
             # A store may return nodes first, and nodes of unknown values in the order of their IRIs.
-            known_filter = KNOWN if self._claims else ""
+            known_filter = IS_KNOWN if self._claims else ""
             parts = (
                 f"SELECT (<{iri}> AS ?p) ?o WHERE {{ {self._in(f'?s <{iri}> ?o .')} {known_filter} }} LIMIT {SHARE}"
                 for iri in chunk
             )
-            answer = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} {self._sort} }} GROUP BY ?p ?t")
+            answer = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {either(parts)} {self._kind} }} GROUP BY ?p ?t")
             rows = _counts(answer or [])
             sampled = Counter[str]()
             for row in rows:
@@ -421,29 +421,29 @@ class Look:
                 counts[key] = counts.get(key, 0) + count
         return {row["f"].value for row in rows}
 
-    def _are_apart(self) -> bool:
+    def _graphs_are_apart(self) -> bool:
         """Tell whether the default graph lacks the triples of named graphs; raise `OptionError` if there are no named graphs."""
-        sample = f"SELECT ?s ?p ?o WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SOME}"
+        sample = f"SELECT ?s ?p ?o WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {MAX_GRAPHS}"
         rows = self._ask(f"SELECT ?x WHERE {{ {{ {sample} }} OPTIONAL {{ ?s ?p ?o BIND(1 AS ?x) }} }}", needed=True)
         if not rows:
             raise OptionError(f"{self._endpoint.query_url} shows no named graph", hint=f"leave {GRAPHS!r} out of statements")
-        apart = any(row["x"] is None for row in rows)
-        if apart:
+        separate = any(row["x"] is None for row in rows)
+        if separate:
             self._notes.append(
                 "the default graph is apart from the named graphs: a chain of subclasses is followed within one graph"
             )
-        return apart
+        return separate
 
-    def _ends_of(self, called: str, counted: dict[str, Counts]) -> None:
+    def _ends_of(self, name: str, counted: dict[str, Counts]) -> None:
         """Count the objects of the statements that nodes on a path stand for; raise `OptionError` if there are none."""
-        node = node_of(called)
+        node = node_of(name)
         if not node.predicate:
             return
         patterns = node.patterns % {"s": "?s", "p": "?p", "o": "?o"}
-        where = f"BIND(<{node.predicate}> AS ?p) {patterns} . {self._sort}"
+        where = f"BIND(<{node.predicate}> AS ?p) {patterns} . {self._kind}"
         rows = self._ask(f"SELECT ?p ?t (COUNT(*) AS ?n) WHERE {{ {where} }} GROUP BY ?p ?t")
         if rows == []:
-            raise OptionError(f"statements in the mapping file names {called!r}, and no node is on this path")
+            raise OptionError(f"statements in the mapping file names {name!r}, and no node is on this path")
         # Its kind is unknown, so it counts as both.
         either = {(Kind.ENTITY, NO_UNIT): 1, (Kind.TEXT, NO_UNIT): 1}
         for key, count in _tally(_counts(rows or [])).get(node.predicate, either).items():
@@ -454,7 +454,7 @@ class Look:
         """Note what may stand for statements but is not declared: named graphs, and blank nodes that predicates lead to."""
         if GRAPHS not in self._declared and not self._graphs:
             first = f"SELECT ?g WHERE {{ GRAPH ?g {{ ?s ?p ?o }} }} LIMIT {SHARE}"
-            sample = f"SELECT ?g WHERE {{ {{ {first} }} }} GROUP BY ?g LIMIT {SOME}"
+            sample = f"SELECT ?g WHERE {{ {{ {first} }} }} GROUP BY ?g LIMIT {MAX_GRAPHS}"
             names = [row["g"].value for row in self._ask(sample) or () if row["g"] is not None and is_iri(row["g"].value)]
             if names and (
                 described := len(self._ask(f"SELECT DISTINCT ?g WHERE {{ VALUES ?g {{ {listed(names)} }} ?g ?p ?o }}") or ())
@@ -488,8 +488,8 @@ class Look:
 
     def _axioms(self) -> tuple[tuple[str, str, str], ...]:
         """Return the axioms of properties; raise `OptionError` if there are too many or the endpoint does not return them."""
-        rules = rules_of(self._said.get("infer", ())) & {SUBPROPERTY, INVERSE}
-        declared = set(filter(None, map(axiom_of, self._said.get("axioms", ()))))
+        rules = rules_of(self._content.get("infer", ())) & {SUBPROPERTY, INVERSE}
+        declared = set(filter(None, map(axiom_of, self._content.get("axioms", ()))))
         if not rules:
             return ()
         where = f"VALUES ?p {{ {listed(sorted(rules))} }} ?s ?p ?o FILTER(!isLiteral(?o))"
@@ -510,18 +510,18 @@ class Look:
         self._notes.extend(f"the axiom {axiom} is not followed: {why}" for axiom, why in inference.left.items())
         return objects
 
-    def _plain(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
-        nodes = {called: node_of(called) for called in found.statements}
+    def _plain(self, mapping: Mapping, counted: dict[str, Counts]) -> Mapping:
+        nodes = {called: node_of(called) for called in mapping.statements}
         skipped = {TYPE, SUBCLASS, *(iri for node in nodes.values() for iri in node.own)}
         if SINGLETONS in nodes:
             skipped |= self._singletons(counted)
         for called in self._declared:
             self._ends_of(called, counted)
-        counted = self._inferred(found.inference, counted) if found.infer else counted
+        counted = self._inferred(mapping.inference, counted) if mapping.infer else counted
         classes = self._all_classes
         iris = [iri for iri in sorted(counted, key=lambda iri: (-sum(counted[iri].values()), iri)) if iri not in skipped]
-        used = [iri for iri in found.labels if iri in counted]
-        names = self._labels(dict.fromkeys((*iris, *classes)), used, found.languages) if used else {}
+        used = [iri for iri in mapping.labels if iri in counted]
+        names = self._labels(dict.fromkeys((*iris, *classes)), used, mapping.languages) if used else {}
         called = self._preset.get("predicate", {})
         taken = {"type": TYPE, "label": LABEL, **{called[iri]: iri for iri in iris if iri in called}}
         predicates = []
@@ -533,15 +533,15 @@ class Look:
             predicates.append(Predicate(iri, name, relations, values, dict(self._types.get(iri, {})), self._texts.get(iri)))
         text: Counts = {(Kind.TEXT, NO_UNIT): 1}
         qualifiers = [Predicate(f"{OWN}{name}", name, 0, text) for name in ("language", "datatype")]
-        if found.infer:
+        if mapping.infer:
             qualifiers.append(Predicate(f"{OWN}{INFERRED}", INFERRED, 0, text))
-        if found.statements:
+        if mapping.statements:
             qualifiers += predicates
-        if GRAPHS in found.statements:
+        if GRAPHS in mapping.statements:
             qualifiers.append(Predicate(f"{OWN}{GRAPH}", GRAPH, 1))
-        local = found.names == "local"
+        local = mapping.names == "local"
         concepts = {iri: (names.get(iri) or (_local(iri) if local else iri), count) for iri, count in classes.items()}
-        return replace(found, predicates=tuple(predicates), qualifiers=tuple(qualifiers), concepts=concepts)
+        return replace(mapping, predicates=tuple(predicates), qualifiers=tuple(qualifiers), concepts=concepts)
 
     @cached_property
     def _all_classes(self) -> dict[str, int]:
@@ -568,27 +568,27 @@ class Look:
 
     # -- Wikibase ----------------------------------------------------------------------------------
 
-    def _wikibase(self, found: Mapping, counted: dict[str, Counts]) -> Mapping:
-        claim = f"{found.base}/prop/"
+    def _wikibase(self, mapping: Mapping, counted: dict[str, Counts]) -> Mapping:
+        claim = f"{mapping.base}/prop/"
         forms: dict[str, dict[str, Counts]] = {"statement": {}, "qualifier": {}}
         for iri, kinds in counted.items():
             match = _FORM(iri)
             if match is not None and match[1] + "/" == claim:
                 forms[match[2]][claim + match[3]] = dict(kinds)
-        if not found.whole:
+        if not mapping.whole:
             text = f"SELECT ?c ?t WHERE {{ ?e <{ONTOLOGY}claim> ?c ; <{ONTOLOGY}propertyType> ?t }}"
             for row in self._ask(text, SCAN) or ():
                 kind = _TYPES.get(row["t"].value.removeprefix(ONTOLOGY), Kind.TEXT)
                 for of_form in forms.values():
                     of_form.setdefault(row["c"].value, {(kind, NO_UNIT): 1})
         iris = list(dict.fromkeys([*forms["statement"], *forms["qualifier"]]))
-        entity = {iri: f"{found.base}/entity/{iri.removeprefix(claim)}" for iri in iris}
-        names = self._labels(entity.values(), (LABEL,), found.languages)
+        entity = {iri: f"{mapping.base}/entity/{iri.removeprefix(claim)}" for iri in iris}
+        names = self._labels(entity.values(), (LABEL,), mapping.languages)
         taken: dict[str, str] = {}
         for iri in iris:
             name = names.get(entity[iri]) or iri.removeprefix(claim)
             taken[iri] = iri if name in taken.values() else name
-        units = self._units(claim, found.languages)
+        units = self._units(claim, mapping.languages)
         all_units: dict[tuple[str, str], dict[str, str]] = {}
         for form, of_form in forms.items():
             for iri, kinds in of_form.items():
@@ -599,7 +599,7 @@ class Look:
                 without = count - sum(number for _, number in unit_counts.values())
                 if without > 0:
                     kinds[Kind.QUANTITY, NO_UNIT] = kinds.get((Kind.QUANTITY, NO_UNIT), 0) + without
-                if without <= 0 or not found.whole:
+                if without <= 0 or not mapping.whole:
                     all_units[form, iri] = {unit: name for unit, (name, _) in unit_counts.items()}
 
         def predicates_of(form: str) -> tuple[Predicate, ...]:
@@ -614,10 +614,10 @@ class Look:
             )
 
         return replace(
-            found,
+            mapping,
             predicates=predicates_of("statement"),
             qualifiers=predicates_of("qualifier"),
-            concepts=self._items(claim, found.languages),
+            concepts=self._items(claim, mapping.languages),
         )
 
     def _units(self, claim: str, languages: tuple[str, ...]) -> dict[tuple[str, str], dict[str, tuple[str, int]]]:
@@ -658,17 +658,17 @@ _DECLARED: Final = (
 )
 #: Binds the kind of a value to ?t: its datatype, and an example of how numbers are written, which may suggest another one.
 _MARK: Final = 'IF(!isNumeric(?o), "", IF(CONTAINS(UCASE(STR(?o)), "E"), "1e0", IF(CONTAINS(STR(?o), "."), "1.0", "1")))'
-_SORT: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR({datatype_of("?o")}), " ", {_MARK}), %s) AS ?t)'
+_KIND: Final = f'BIND(IF(isLiteral(?o), CONCAT(STR({datatype_of("?o")}), " ", {_MARK}), %s) AS ?t)'
 #: Tests that an object of a Wikibase is known.
-KNOWN: Final = f"FILTER(isLiteral(?o) || !({is_unknown('?o')}))"
+IS_KNOWN: Final = f"FILTER(isLiteral(?o) || !({is_unknown('?o')}))"
 #: White space that is folded in texts: at an end, several in a row, or other than U+0020.
 _SPACES: Final = "^ | $|  |[^\\\\S ]|[\u000b\u000c\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 #: Binds the language of a text to ?t; "?" for other literals and for texts with such white space; nothing for nodes.
-WRITTEN: Final = f'BIND(IF({is_text("?o")} && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
+TEXT_LANGUAGE: Final = f'BIND(IF({is_text("?o")} && !REGEX(STR(?o), "{_SPACES}"), LANG(?o), "?") AS ?t)'
 
 
-def written_as(rows: Iterable[Any]) -> dict[str, tuple[str, ...]]:
-    """Return the languages of texts, for predicates that lead to nothing else; rows have a predicate and the `WRITTEN` value."""
+def text_languages(rows: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    """Return the languages of texts, for predicates that lead to nothing else; rows have a predicate and its `TEXT_LANGUAGE`."""
     languages: dict[str, set[str]] = {}
     for row in rows:
         languages.setdefault(row["p"].value, set()).add("?" if row["t"] is None else row["t"].value)
@@ -683,9 +683,9 @@ def numbers_of(mapping: Mapping, predicate: Predicate) -> tuple[str, Callable[[I
     """
     number = predicate.iri.removeprefix(f"{mapping.base}/prop/")
     direct, node = (f"{mapping.base}/prop/statement/{form}{number}" for form in ("", "value/"))
-    sort = _SORT % f'IF({is_unknown("?o")}, "?", "")'
+    kind = _KIND % f'IF({is_unknown("?o")}, "?", "")'
     unit = f'?s <{node}> ?v . ?v <{ONTOLOGY}quantityUnit> ?u BIND(CONCAT("unit ", STR(?u)) AS ?t)'
-    text = f"SELECT (<{direct}> AS ?p) ?t (COUNT(*) AS ?n) WHERE {{ {{ ?s <{direct}> ?o {sort} }} UNION {{ {unit} }} }} GROUP BY ?t"
+    text = f"SELECT (<{direct}> AS ?p) ?t (COUNT(*) AS ?n) WHERE {{ {{ ?s <{direct}> ?o {kind} }} UNION {{ {unit} }} }} GROUP BY ?t"
 
     def read(rows: Iterable[Any]) -> Predicate | None:
         counted = _counts(rows)
@@ -765,13 +765,13 @@ def looked(endpoint: Endpoint, file: str | os.PathLike[str] | None, *, fresh: bo
 
     `file` is the path of a mapping file.
     """
-    content = {} if file is None else stated(file)
+    content = {} if file is None else read_mapping(file)
     settings = {key: value for key, value in content.items() if key not in ("predicate", "hide", "times")}
     cache_file = _place(endpoint.query_url, settings)
     if not fresh:
         with suppress(OSError, ValueError, TypeError, KeyError):
             mapping = loads(cache_file.read_text("utf-8"))
-            if 0 <= time.time() - mapping.at <= FRESH:
+            if 0 <= time.time() - mapping.at <= MAX_AGE:
                 # Otherwise the first query would be written for a different store, since no reply has identified it yet.
                 endpoint.dialect = DIALECTS[mapping.dialect]
                 return renamed(mapping, content)

@@ -61,20 +61,20 @@ def is_unknown(node: str) -> str:
 class Node(NamedTuple):
     """How a node `?f` stands for statements.
 
-    `patterns` are those of the terms `s`, `p`, `o`, with `p` fixed if `predicate` is given. `beside` is the triple of
+    `patterns` are those of the terms `s`, `p`, `o`, with `p` fixed if `predicate` is given. `triple` is the triple of
     the patterns that is not about the node. `own` are the node's predicates, which programs do not see.
     """
 
     patterns: str
     own: tuple[str, ...] = ()
     predicate: str = ""
-    beside: tuple[str, str, str] | None = None
+    triple: tuple[str, str, str] | None = None
     #: Predicates from a subject to the node, and from there to an object; such triples are no statements themselves.
     reached_by: tuple[str, str] | None = None
 
 
-def _reified(subject: str, predicate: str, thing: str) -> Node:
-    return Node(f"?f <{subject}> %(s)s ; <{predicate}> %(p)s ; <{thing}> %(o)s", (subject, predicate, thing))
+def _reified(subject: str, predicate: str, object_: str) -> Node:
+    return Node(f"?f <{subject}> %(s)s ; <{predicate}> %(p)s ; <{object_}> %(o)s", (subject, predicate, object_))
 
 
 #: Nodes that stand for statements, by their names in a mapping.
@@ -82,16 +82,16 @@ NODES: Final = {
     "rdf:Statement": _reified(*PARTS),
     "owl:Axiom": _reified(*AXIOM_PARTS),
     "rdf:reifies": Node(f"?f <{REIFIES}> <<( %(s)s %(p)s %(o)s )>>", (REIFIES,)),
-    SINGLETONS: Node(f"?f <{SINGLETON}> %(p)s . %(s)s ?f %(o)s", (SINGLETON,), beside=("%(s)s", "?f", "%(o)s")),
+    SINGLETONS: Node(f"?f <{SINGLETON}> %(p)s . %(s)s ?f %(o)s", (SINGLETON,), triple=("%(s)s", "?f", "%(o)s")),
     GRAPHS: Node("GRAPH ?f { %(s)s %(p)s %(o)s }"),
 }
 
 
-def node_of(called: str) -> Node:
+def node_of(name: str) -> Node:
     """Return how nodes stand for statements: one of `NODES`, or a path; raise `OptionError` for any other text."""
-    if called in NODES:
-        return NODES[called]
-    path = path_of(called)
+    if name in NODES:
+        return NODES[name]
+    path = path_of(name)
     if path.inverse:
         # A literal cannot be a subject.
         return Node(f"?f <{path.first}> %(s)s ; <{path.last}> %(o)s . FILTER(!isLiteral(%(s)s))", (), path.predicate)
@@ -266,7 +266,7 @@ _LISTS: Final = ("labels", "infer", "axioms", "statements")
 _KEYS: Final = ("preset", "shape", "languages", "names", "graphs", "hide", *_LISTS, "predicate", "times")
 
 
-def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_mapping(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the checked content of a mapping file; raise `OptionError` or `SourceError`."""
     file, content = os.fspath(path), read_file(path)
     for key, value in content.items():
@@ -275,14 +275,16 @@ def stated(path: str | os.PathLike[str]) -> dict[str, Any]:
         is_valid = {
             "shape": lambda item: item in ("plain", "wikibase"),
             "names": lambda item: item in ("iri", "local"),
-            "preset": lambda item: _all(item, PRESETS.__contains__),
-            "languages": lambda item: _all(item, is_tag),
-            "axioms": lambda item: _all(item, lambda text: axiom_of(text) is not None),
-            "infer": lambda item: _all(item, RULES.__contains__),
-            "statements": lambda item: _all(item, lambda text: isinstance(text, str)),
-            "times": lambda item: isinstance(item, dict) and _all(list(item.values()), _is_name),
-            "predicate": lambda item: isinstance(item, dict) and all(map(is_iri, item)) and _all(list(item.values()), _is_name),
-        }.get(key, lambda item: _all(item, is_iri))
+            "preset": lambda item: _is_list_of(item, PRESETS.__contains__),
+            "languages": lambda item: _is_list_of(item, is_tag),
+            "axioms": lambda item: _is_list_of(item, lambda text: axiom_of(text) is not None),
+            "infer": lambda item: _is_list_of(item, RULES.__contains__),
+            "statements": lambda item: _is_list_of(item, lambda text: isinstance(text, str)),
+            "times": lambda item: isinstance(item, dict) and _is_list_of(list(item.values()), _is_name),
+            "predicate": lambda item: (
+                isinstance(item, dict) and all(map(is_iri, item)) and _is_list_of(list(item.values()), _is_name)
+            ),
+        }.get(key, lambda item: _is_list_of(item, is_iri))
         valid: bool = is_valid(value)  # type: ignore[no-untyped-call]
         if not valid:
             expected = {
@@ -330,16 +332,18 @@ def preset_of(stating: dict[str, Any]) -> dict[str, Any]:
     return combined
 
 
-def fitted(said: dict[str, Any], preset: dict[str, Any], there: Container[str]) -> dict[str, Any]:
+def fitted(declared: dict[str, Any], preset: dict[str, Any], predicates: Container[str]) -> dict[str, Any]:
     """Return a file's content plus what its presets state about existing predicates.
 
     Lists of the file replace those of presets.
     """
-    content: dict[str, Any] = {**{key: preset[key] for key in _LISTS if key in preset}, **said}
-    if "statements" not in said:
+    content: dict[str, Any] = {**{key: preset[key] for key in _LISTS if key in preset}, **declared}
+    if "statements" not in declared:
         paths = (path_of(text) for text in preset.get("statements", ()))
-        content["statements"] = [f"{path.first} / {path.last}" for path in paths if path.first in there and path.last in there]
-    if "axioms" not in said:
+        content["statements"] = [
+            f"{path.first} / {path.last}" for path in paths if path.first in predicates and path.last in predicates
+        ]
+    if "axioms" not in declared:
         rules, remaining, used = rules_of(content.get("infer", ())), list(preset.get("axioms", ())), list[str]()
         known = set[str]()
         while applicable := [
@@ -347,7 +351,7 @@ def fitted(said: dict[str, Any], preset: dict[str, Any], there: Container[str]) 
             for text in remaining
             if (axiom := axiom_of(text)) is not None
             and axiom[1] in rules
-            and any(end in there or end in known for end in (axiom[::2] if axiom[1] == INVERSE else axiom[:1]))
+            and any(end in predicates or end in known for end in (axiom[::2] if axiom[1] == INVERSE else axiom[:1]))
         ]:
             for text, axiom in applicable:
                 remaining.remove(text)
@@ -357,20 +361,20 @@ def fitted(said: dict[str, Any], preset: dict[str, Any], there: Container[str]) 
     return content
 
 
-def preset_hides(preset: dict[str, Any], found: Mapping, types: Container[str]) -> dict[str, Any]:
+def preset_hides(preset: dict[str, Any], mapping: Mapping, types: Container[str]) -> dict[str, Any]:
     """Return the hidden terms and times of presets, limited to what the mapping or the `types` of statement nodes have."""
-    iris = {predicate.iri for predicate in (*found.predicates, *found.qualifiers)}
-    names = {predicate.name for predicate in (*found.predicates, *found.qualifiers)}
+    iris = {predicate.iri for predicate in (*mapping.predicates, *mapping.qualifiers)}
+    names = {predicate.name for predicate in (*mapping.predicates, *mapping.qualifiers)}
     times = {
         key: text
         for key, text in preset.get("times", {}).items()
-        if found.declared and names.issuperset(StatementTimes.of({key: text}).columns()[key])
+        if mapping.declared and names.issuperset(StatementTimes.of({key: text}).columns()[key])
     }
-    hidden = [iri for iri in preset.get("hide", ()) if iri in iris or iri in found.concepts or iri in types]
+    hidden = [iri for iri in preset.get("hide", ()) if iri in iris or iri in mapping.concepts or iri in types]
     return {"hide": hidden, "times": times}
 
 
-def _all(value: Any, test: Any) -> bool:
+def _is_list_of(value: Any, test: Any) -> bool:
     return isinstance(value, list) and all(map(test, value))
 
 
@@ -378,7 +382,7 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
+def renamed(guess: Mapping, content: dict[str, Any]) -> Mapping:
     """Return a guess with the names of predicates that a file gives, without those it hides.
 
     Raise `OptionError` for a predicate that the endpoint lacks, and for two predicates with the same name.
@@ -386,14 +390,16 @@ def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
     known = {predicate.iri for predicate in (*guess.predicates, *guess.qualifiers)} | guess.concepts.keys()
     # Types of nodes that stand for statements are no concepts.
     known.update(*(preset.get("hide", ()) for preset in PRESETS.values()))
-    hidden, names = said.get("hide", ()), said.get("predicate", {})
+    hidden, names = content.get("hide", ()), content.get("predicate", {})
     for iri in (*names, *hidden):
         if iri not in known and guess.whole:
             raise OptionError(f"no triple has the predicate or class {iri!r} of the mapping file", candidates=nearest(iri, known))
 
-    def apply(found: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
+    def apply(predicates: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
         return tuple(
-            replace(predicate, name=names.get(predicate.iri, predicate.name)) for predicate in found if predicate.iri not in hidden
+            replace(predicate, name=names.get(predicate.iri, predicate.name))
+            for predicate in predicates
+            if predicate.iri not in hidden
         )
 
     unseen = tuple(Predicate(iri, name, 1, {(Kind.TEXT, NO_UNIT): 1}) for iri, name in names.items() if iri not in known)
@@ -405,7 +411,7 @@ def renamed(guess: Mapping, said: dict[str, Any]) -> Mapping:
             raise OptionError(f"the mapping calls {pair} both {predicate.name!r}", hint="name one otherwise")
     return replace(
         result,
-        times={**guess.times, **said.get("times", {})},
+        times={**guess.times, **content.get("times", {})},
         hidden=tuple(dict.fromkeys((*guess.hidden, *hidden))),
         concepts={iri: known for iri, known in guess.concepts.items() if iri not in hidden},
     )

@@ -35,8 +35,8 @@ from condgraph.sparql.client import Endpoint
 from condgraph.sparql.compile.conditions import TARGET
 from condgraph.sparql.dialect import cut
 from condgraph.sparql.layout import string
-from condgraph.sparql.native.fetch import LISTED, MAX_TRIPLES, THERE, UNIT, Fetcher, Part, fetched
-from condgraph.sparql.native.look import KNOWN, WRITTEN, numbers_of, written_as
+from condgraph.sparql.native.fetch import LISTED, MAX_TRIPLES, NODE_EXISTS, UNIT, Fetcher, Part, fetched
+from condgraph.sparql.native.look import IS_KNOWN, TEXT_LANGUAGE, numbers_of, text_languages
 from condgraph.sparql.native.mapping import OWN, TYPE, Counts, Mapping, Predicate
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ MAX_BYTES: Final = 256 * 2**20
 #: The most names of one program that a query looks up.
 _MAX_NAMES: Final = 1_000
 #: How many seconds a look at how a predicate's texts are written may take.
-_LOOKED: Final = 5.0
+_LOOKUP_SECONDS: Final = 5.0
 #: How many seconds the search for similar names may take, if a name does not exist.
 _MAX_SEARCH: Final = 2.0
 
@@ -136,10 +136,10 @@ def _described(mapping: Mapping) -> dict[str, Any]:
     def listed(counts: Counts) -> list[list[Any]]:
         return [[int(kind), unit, number] for (kind, unit), number in sorted(counts.items())]
 
-    def attributes(found: Iterable[Predicate]) -> dict[str, list[list[Any]]]:
+    def attributes(predicates: Iterable[Predicate]) -> dict[str, list[list[Any]]]:
         return {
             predicate.name: listed(predicate.values)
-            for predicate in sorted(found, key=lambda predicate: predicate.name)
+            for predicate in sorted(predicates, key=lambda predicate: predicate.name)
             if predicate.values
         }
 
@@ -231,7 +231,7 @@ class NativeRdfStore:
         self._mapping: Mapping | None = None
         self._schema: EndpointSchema | None = None
         #: Languages of the objects of predicates.
-        self._written: dict[str, tuple[str, ...] | None] = {}
+        self._text_languages: dict[str, tuple[str, ...] | None] = {}
         #: Attributes for which it is not known how all of their values are read.
         self._unread: set[str] = set()
         #: Names of superclasses with subclasses that are not a list, for stores that lose rows otherwise.
@@ -274,7 +274,7 @@ class NativeRdfStore:
         """Look at the endpoint again."""
         self._mapping, self._schema = self._look(True), None
         self._units.clear()
-        self._written.clear()
+        self._text_languages.clear()
 
     def close(self) -> None:
         """Close the connections that no query uses."""
@@ -310,21 +310,21 @@ class NativeRdfStore:
         return Fetcher(self.mapping, self.endpoint.dialect, self._languages, self._numbers, self._classes)
 
     def _languages(self, iri: str) -> tuple[str, ...] | None:
-        """Return the languages of a predicate's objects if all are texts (`written_as`).
+        """Return the languages of a predicate's objects if all are texts (`text_languages`).
 
         That takes one query for each predicate whose texts are compared.
         """
-        if iri not in self._written:
-            self._written[iri] = None
-            known_filter = KNOWN if self.mapping.shape == "wikibase" else ""
-            text = f"SELECT DISTINCT (<{iri}> AS ?p) ?t WHERE {{ ?s <{iri}> ?o . {known_filter} {WRITTEN} }}"
+        if iri not in self._text_languages:
+            self._text_languages[iri] = None
+            known_filter = IS_KNOWN if self.mapping.shape == "wikibase" else ""
+            text = f"SELECT DISTINCT (<{iri}> AS ?p) ?t WHERE {{ ?s <{iri}> ?o . {known_filter} {TEXT_LANGUAGE} }}"
             try:
-                with within(_LOOKED):
+                with within(_LOOKUP_SECONDS):
                     rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
-                    self._written[iri] = written_as(rows).get(iri)
+                    self._text_languages[iri] = text_languages(rows).get(iri)
             except (StoreError, DeadlineError, ParseError):
                 check()
-        return self._written[iri]
+        return self._text_languages[iri]
 
     def _numbers(self, predicate: Predicate) -> Predicate | None:
         """Return a predicate with the kinds and units of all its values instead of a sample's, by one query.
@@ -335,7 +335,7 @@ class NativeRdfStore:
         def read_counts() -> Predicate | None:
             text, read = numbers_of(self.mapping, predicate)
             try:
-                with within(_LOOKED):
+                with within(_LOOKUP_SECONDS):
                     rows: Any = self.endpoint.query(text, graphs=self.mapping.graphs)
                     return read(rows)
             except (StoreError, DeadlineError, ParseError):
@@ -367,7 +367,7 @@ class NativeRdfStore:
         names = {item.iri: item.name if qualifier else key for item in self.mapping.predicates}
         self._unread.discard(key)
         try:
-            with within(_LOOKED):
+            with within(_LOOKUP_SECONDS):
                 rows: Any = self.endpoint.query(self._fetcher().shown(key, qualifier=qualifier), graphs=self.mapping.graphs)
                 readings = {row["k"].value: (row["s"], row["o"], row["p"]) for row in rows}
         except (StoreError, DeadlineError, ParseError):
@@ -413,9 +413,9 @@ class NativeRdfStore:
 
     def names_like(self, name: str) -> list[str]:
         """Return some names that begin like a name, or none if the endpoint takes too long."""
-        beginning = name.split(" ")[0][:20] or name
+        prefix = name.split(" ")[0][:20] or name
         label = self._fetcher().labels[0]
-        test = f"FILTER(STRSTARTS(LCASE(STR(?l)), {string(beginning.lower())}))"
+        test = f"FILTER(STRSTARTS(LCASE(STR(?l)), {string(prefix.lower())}))"
         text = f"SELECT DISTINCT ?l WHERE {{ ?s <{label}> ?l {test} }} LIMIT 100"
         try:
             with within(_MAX_SEARCH):
@@ -453,7 +453,7 @@ class NativeRdfStore:
                     self._units[row["x"]] = [*self._units[row["x"]], (row["x"], label, row["z"])]
         return [triple for unit in units for triple in self._units[unit]]
 
-    def _graph_of(self, found: Iterable[tuple[Any, ...]]) -> Snapshot:
+    def _graph_of(self, terms: Iterable[tuple[Any, ...]]) -> Snapshot:
         import pyoxigraph
 
         triples: list[pyoxigraph.Quad] = []
@@ -462,13 +462,13 @@ class NativeRdfStore:
         concepts = self.mapping.concepts
         if not self.mapping.apart:
             # Here the default graph also has the triples of named graphs.
-            found = list(found)
-            in_graphs = {triple[:3] for triple in found if len(triple) > 3}
-            found = [triple for triple in found if len(triple) > 3 or triple not in in_graphs]
-        for a, b, c, *graph in found:
+            terms = list(terms)
+            in_graphs = {triple[:3] for triple in terms if len(triple) > 3}
+            terms = [triple for triple in terms if len(triple) > 3 or triple not in in_graphs]
+        for a, b, c, *graph in terms:
             if b.value == TYPE and getattr(c, "value", "") in self.mapping.hidden:
                 continue
-            if b.value == THERE:
+            if b.value == NODE_EXISTS:
                 nodes.append(a)
             else:
                 triples.append(pyoxigraph.Quad(a, b, c, *graph))
@@ -608,8 +608,8 @@ class NativeRdfStore:
 
     def around(self, ids: Sequence[str], names: Sequence[str], most: int, *, values: bool, concepts: bool = False) -> Snapshot:
         """Return the statements around entities, for chains, by one query."""
-        of, scans = around_of(ids, names, values=values)
-        return self._fetched([Unit(of), *map(Unit, scans)])[0]
+        anchors, scans = around_of(ids, names, values=values)
+        return self._fetched([Unit(anchors), *map(Unit, scans)])[0]
 
     def match(self, pattern: Any, *, exact: bool = True, **options: Any) -> Matches:
         """Return the subgraphs nearest to a pattern; plans fetch the statements that the search reaches."""
