@@ -155,7 +155,7 @@ PATIENCE: Final = 20.0
 SILENCE: Final = 60.0
 
 #: A report of a load.
-Told = TypeVar("Told")
+Report = TypeVar("Report")
 _BLOCK: Final = 1 << 18
 #: Each block of an object is a separate request, so it is larger.
 _OBJECT_BLOCK: Final = 1 << 23
@@ -189,7 +189,7 @@ def fetched(source: Any, progress: Progress | None = None, *, pages: bool = Fals
             yield files if is_list else files[0]
 
 
-def told_by_address(report: Told, files: Any) -> Told:
+def told_by_address(report: Report, files: Any) -> Report:
     """Return a report of a load whose problems name the addresses of fetched files."""
     places = {
         str(item.path): item.location for item in (files if isinstance(files, list) else [files]) if isinstance(item, Fetched)
@@ -200,7 +200,7 @@ def told_by_address(report: Told, files: Any) -> Told:
         return (replace(problem, file=shown_place(problem.file, places)) for problem in problems)
 
     kinds = tuple(replace(kind, examples=list(by_address(kind.examples))) for kind in load_report.kinds)
-    return cast("Told", replace(load_report, problems=tuple(by_address(load_report.problems)), kinds=kinds))
+    return cast("Report", replace(load_report, problems=tuple(by_address(load_report.problems)), kinds=kinds))
 
 
 @contextmanager

@@ -255,28 +255,28 @@ def _content(path: Path) -> dict[str, Any]:
         raise LoadError(f"the declaration is not TOML ({error})", file=str(path)) from None
 
 
-def _section(content: Mapping[str, Any], name: str, said: Declared) -> dict[str, Any]:
+def _section(content: Mapping[str, Any], name: str, declared: Declared) -> dict[str, Any]:
     result = content.get(name, {})
     if not isinstance(result, dict):
-        raise said.wrong(f"[{name}] is not a section")
+        raise declared.wrong(f"[{name}] is not a section")
     return result
 
 
-def _only(content: Mapping[str, Any], known: Sequence[str], where: str, said: Declared) -> None:
+def _only(content: Mapping[str, Any], known: Sequence[str], where: str, declared: Declared) -> None:
     for key in content:
         if key not in known:
-            raise said.wrong(f"{where} has no {key!r}", candidates=nearest(key, known), hint="it has: " + ", ".join(known))
+            raise declared.wrong(f"{where} has no {key!r}", candidates=nearest(key, known), hint="it has: " + ", ".join(known))
 
 
-def _relation(value: Any, table: str, said: Declared) -> bool | str:
+def _relation(value: Any, table: str, declared: Declared) -> bool | str:
     if isinstance(value, bool) or (isinstance(value, str) and value.strip()):
         return value
-    raise said.wrong(f"the relation of {table!r} is true, false or its name, not {value!r}")
+    raise declared.wrong(f"the relation of {table!r} is true, false or its name, not {value!r}")
 
 
-def _type(kind: Any, text: str, said: Declared) -> str:
+def _type(kind: Any, text: str, declared: Declared) -> str:
     if not isinstance(kind, str) or kind not in DECLARED:
-        raise said.wrong(
+        raise declared.wrong(
             f"unknown column type {kind!r} for {text}",
             candidates=nearest(str(kind), DECLARED),
             hint="types are: " + ", ".join(DECLARED),
@@ -284,34 +284,34 @@ def _type(kind: Any, text: str, said: Declared) -> str:
     return kind
 
 
-def _columns_of(given: Any, option: str, tables: Headers, said: Declared) -> dict[str, tuple[str, ...]]:
-    if given is None:
+def _columns_of(tables_option: Any, option: str, tables: Headers, declared: Declared) -> dict[str, tuple[str, ...]]:
+    if tables_option is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise said.wrong(f"{option}= is a mapping of tables to columns, as {{'orders': 'orderID'}}")
+    if not isinstance(tables_option, Mapping):
+        raise declared.wrong(f"{option}= is a mapping of tables to columns, as {{'orders': 'orderID'}}")
     result = {}
-    for table, columns in given.items():
+    for table, columns in tables_option.items():
         names = [columns] if isinstance(columns, str) else columns
         if (
             not isinstance(names, (list, tuple))
             or not all(isinstance(item, str) for item in names)
             or (not names and option != "key")
         ):
-            raise said.wrong(f"{option} of {table!r} is the name of a column, or a list of names")
-        known_table(str(table), option, tables, said)
-        result[str(table)] = tuple(_known(str(table), item, option, tables, said) for item in names)
+            raise declared.wrong(f"{option} of {table!r} is the name of a column, or a list of names")
+        known_table(str(table), option, tables, declared)
+        result[str(table)] = tuple(_known(str(table), item, option, tables, declared) for item in names)
     return result
 
 
-def known_table(table: str, option: str, tables: Headers, said: Declared) -> None:
+def known_table(table: str, option: str, tables: Headers, declared: Declared) -> None:
     """Raise if a table does not exist."""
     if table not in tables:
-        raise said.wrong(f"{option} names the table {table!r}, which does not exist", candidates=nearest(table, tables))
+        raise declared.wrong(f"{option} names the table {table!r}, which does not exist", candidates=nearest(table, tables))
 
 
-def _known(table: str, column: str, option: str, tables: Headers, said: Declared) -> str:
+def _known(table: str, column: str, option: str, tables: Headers, declared: Declared) -> str:
     if column not in tables[table]:
-        raise said.wrong(
+        raise declared.wrong(
             f"{option} names the column {column!r}, which {table!r} does not have",
             candidates=nearest(column, tables[table]),
             hint="columns are written as table.column",
@@ -319,26 +319,26 @@ def _known(table: str, column: str, option: str, tables: Headers, said: Declared
     return column
 
 
-def _join(text: str, targets: Any, option: str, tables: Headers, said: Declared) -> Join:
+def _join(text: str, targets: Any, option: str, tables: Headers, declared: Declared) -> Join:
     target_columns = [targets] if isinstance(targets, str) else targets
     if (
         not isinstance(target_columns, (list, tuple))
         or not target_columns
         or not all(isinstance(item, str) for item in target_columns)
     ):
-        raise said.wrong(f"{option} joins {text} to a column, or to a list of columns of several tables")
-    table, columns = column(text, option, tables, said)
+        raise declared.wrong(f"{option} joins {text} to a column, or to a list of columns of several tables")
+    table, columns = column(text, option, tables, declared)
     return Join(
         table,
         columns,
-        tuple((item, ()) if item in tables else column(item, option, tables, said) for item in target_columns),
+        tuple((item, ()) if item in tables else column(item, option, tables, declared) for item in target_columns),
     )
 
 
 _SEVERAL: Final[Callable[[str], Any]] = re.compile(r"(.+)\.\(([^()]*)\)", re.DOTALL).fullmatch
 
 
-def column(text: str, option: str, tables: Headers, said: Declared) -> tuple[str, tuple[str, ...]]:
+def column(text: str, option: str, tables: Headers, declared: Declared) -> tuple[str, tuple[str, ...]]:
     """Parse `orders.shipVia` or `lines.(order, line)`: the table and the columns, whose names may contain dots."""
     for at in (match.start() for match in re.finditer(r"\.", text[:10_000])):
         if text[:at] in tables and text[at + 1 :] in tables[text[:at]]:
@@ -346,11 +346,11 @@ def column(text: str, option: str, tables: Headers, said: Declared) -> tuple[str
     tuple_form = _SEVERAL(text)
     if tuple_form:
         table = tuple_form[1]
-        known_table(table, option, tables, said)
-        return table, tuple(_known(table, item.strip(), option, tables, said) for item in tuple_form[2].split(","))
+        known_table(table, option, tables, declared)
+        return table, tuple(_known(table, item.strip(), option, tables, declared) for item in tuple_form[2].split(","))
     table, _, name = text.partition(".")
-    known_table(table, option, tables, said)
-    return table, (_known(table, name, option, tables, said),)
+    known_table(table, option, tables, declared)
+    return table, (_known(table, name, option, tables, declared),)
 
 
 #: The name of a data package.
@@ -680,9 +680,9 @@ def _with_schema(table: DescribedTable, schema: Mapping[str, Any], found: Descri
     return table
 
 
-def _decimal(said: Mapping[str, Any], where: str, found: Described) -> str | None:
+def _decimal(properties: Mapping[str, Any], where: str, found: Described) -> str | None:
     """Return the decimal mark of a column, if its description has one."""
-    decimal, group = said.get("decimalChar"), said.get("groupChar", "")
+    decimal, group = properties.get("decimalChar"), properties.get("groupChar", "")
     if decimal not in (None, ".", ",") or group not in (None, "", ".", ",", " ", "'", "\xa0"):
         found.leave("numbers with other marks than commas and points are read by their cells", where)
         return None

@@ -82,7 +82,7 @@ class ReferredRows(dict[str, str | tuple[str, ...]]):
         self.tabs, self.reference = tabs, reference
         self._bounded = files is not None
         #: The keys without a row.
-        self.lost = seen_by(files)
+        self.unmatched = seen_by(files)
 
     def of(self, keys: Sequence[str | None]) -> list[str | tuple[str, ...] | None]:
         """Return the rows of some keys; None for a missing key."""
@@ -97,7 +97,7 @@ class ReferredRows(dict[str, str | tuple[str, ...]]):
                 matches = tuple(dict.fromkeys(row for row in rows if row is not None))
                 self[text] = matches[0] if len(matches) == 1 else matches
             unmatched = [key for key in new_keys if self[key] == ()]
-            self.lost.firsts(unmatched, range(len(unmatched)))
+            self.unmatched.firsts(unmatched, range(len(unmatched)))
         return [None if key is None else self[key] for key in keys]
 
     def at_once(self, keys: Sequence[str | None]) -> list[str] | None:
@@ -110,7 +110,7 @@ class ReferredRows(dict[str, str | tuple[str, ...]]):
             return None
         return list(map(add, repeat(f"{target}/"), cast("Sequence[str]", keys)))
 
-    def said(self, text: str) -> str:
+    def message(self, text: str) -> str:
         """Return the message for a key without a row."""
         return f"{text!r} is not a key of " + " or ".join(repr(target) for target, _ in self.reference.targets)
 
@@ -230,7 +230,7 @@ class Pointer:
         """Return the row at an end of a relation; None, with a bad row, if its key has no row or several."""
         if isinstance(result, str):
             return result
-        message = "the key is missing" if key is None else self.found.said(key)
+        message = "the key is missing" if key is None else self.found.message(key)
         if result:
             message = f"{key!r} is a key of several tables: {' and '.join(result)}"
         message += ", so that there is nothing to relate"
@@ -239,8 +239,8 @@ class Pointer:
 
     def finish(self) -> None:
         """Warn of unmatched keys that differ from existing ones only in case or leading zeros; call after all rows."""
-        for target, key in self.reference.targets if self.found.lost else ():
-            near = near_keys(map(self.reference.spelled, self.found.lost), self.found.tabs[target].known(key), target)
+        for target, key in self.reference.targets if self.found.unmatched else ():
+            near = near_keys(map(self.reference.spelled, self.found.unmatched), self.found.tabs[target].known(key), target)
             if near:
                 self.tab.reading.warn(near, field=self.header)
 
@@ -250,7 +250,7 @@ class Pointer:
             message = f"{key!r} is a key of several tables, and refers to {' and '.join(rows)}"
         else:
             consequence = "the cell is kept as text" if len(self.reference.columns) == 1 else "the cells are kept"
-            message = f"{self.found.said(key)}; {consequence}"
+            message = f"{self.found.message(key)}; {consequence}"
         problems.add(at, self.rank, message, number, self.header)
 
 

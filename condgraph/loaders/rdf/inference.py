@@ -55,16 +55,16 @@ class Implied(NamedTuple):
     axioms: tuple[str, ...]
 
 
-def rules_of(given: Sequence[str]) -> frozenset[str]:
+def rules_of(names: Sequence[str]) -> frozenset[str]:
     """Return the IRIs of rules by name; raises `OptionError` for an unknown one."""
-    for name in given:
+    for name in names:
         if name not in RULES:
             raise OptionError(
                 f"infer= follows {', '.join(RULES)}, and not {name!r}",
                 candidates=nearest(name, RULES),
                 hint="a reasoner can write what else follows into the data",
             )
-    return frozenset(RULES[name] for name in given)
+    return frozenset(RULES[name] for name in names)
 
 
 def _axiom(subject: str, rule: str, other: str) -> str:
@@ -255,5 +255,5 @@ class Inference:
 _Key: TypeAlias = tuple[str, str, Any, frozenset[Any]]
 
 
-def _key(one: Statement) -> _Key:
-    return one.subject, one.predicate, one.object, frozenset(one.qualifiers)
+def _key(statement: Statement) -> _Key:
+    return statement.subject, statement.predicate, statement.object, frozenset(statement.qualifiers)

@@ -39,7 +39,7 @@ from condgraph.loaders.rdf.terms import (
     Nodes,
     Object,
     Reified,
-    datatype_told,
+    implied_datatype,
     key_of,
     read_literal,
 )
@@ -165,7 +165,7 @@ class Survey:
             self._see_intermediate(row, subject, predicate, other, graph, ordinary)
         if other is not None and other.literal is not None and not other.literal.language:
             datatype = other.literal.datatype.value
-            key = predicate, datatype_told(other.literal.value, datatype), datatype
+            key = predicate, implied_datatype(other.literal.value, datatype), datatype
             self._types[key] = self._types.get(key, 0) + 1
         if self.inference and other is not None and other.literal is None:
             self.inference.see(subject, predicate, other.id)
@@ -328,9 +328,9 @@ class Survey:
             )
         self._ends = {}
 
-    def datatype(self, predicate: str, told: str | None) -> str | None:
-        """Return the datatype of a predicate's literals whose text implies `told`."""
-        return self._properties[predicate].types.get(told, told) if told and predicate in self._properties else told
+    def datatype(self, predicate: str, implied: str | None) -> str | None:
+        """Return the datatype of a predicate's literals whose text implies `implied`."""
+        return self._properties[predicate].types.get(implied, implied) if implied and predicate in self._properties else implied
 
     def terms(self) -> Terms:
         """Return the terms of the source's predicates; the second pass adds names."""
@@ -449,7 +449,7 @@ class Writer:
         if predicate == structures.SINGLETON and subject in singletons:
             return
         about = self._survey.reified.get(subject)
-        if about is not None and self._said_about(about, predicate, other, graph, row):
+        if about is not None and self._statements_about(about, predicate, other, graph, row):
             return
         if other is None:
             self._reading.bad(
@@ -521,7 +521,7 @@ class Writer:
                     yield from self._known(other.id)
             yield Statement(loaded.subject, self._called[loaded.key], loaded.object, qualifiers, loaded.row, loaded.raw)
 
-    def _said_about(self, about: Reified, predicate: str, other: Object | None, graph: str | None, row: int) -> bool:
+    def _statements_about(self, about: Reified, predicate: str, other: Object | None, graph: str | None, row: int) -> bool:
         """Use a triple about a reified statement; returns False if it must stay a triple."""
         if predicate == REIFIES:
             return other is None
@@ -562,10 +562,10 @@ class Writer:
             self._graphs[graph] = ((GRAPH, Ref(graph)), *dict.fromkeys(about_graph))
         return self._graphs[graph]
 
-    def _collapsed(self, subject: str, predicate: str, found: structures.Collapsed, graph: str | None, row: int) -> Iterator[Item]:
+    def _collapsed(self, subject: str, predicate: str, node: structures.Collapsed, graph: str | None, row: int) -> Iterator[Item]:
         """Yield the statement of an intermediate node."""
-        qualifiers = tuple(self._qualifier(by, other, row) for by, other in found.qualifiers)
-        yield from self._statement(subject, predicate, found.object, qualifiers + self._of_graph(graph), row)
+        qualifiers = tuple(self._qualifier(by, other, row) for by, other in node.qualifiers)
+        yield from self._statement(subject, predicate, node.object, qualifiers + self._of_graph(graph), row)
 
     def _statement(
         self, subject: str, predicate: str, other: Object, qualifiers: tuple[tuple[str, Ref | Value], ...], row: int
@@ -588,12 +588,12 @@ class Writer:
             self._reading.warn(warning, row=row, field=name)
         if not extra and (datatype := self._datatype(predicate, other.literal)):
             extra = ((DATATYPE, datatype),)
-        yield self._written.apart(Statement(subject, name, value, extra + qualifiers, row, raw), other.literal)
+        yield self._written.distinguished(Statement(subject, name, value, extra + qualifiers, row, raw), other.literal)
 
     def _datatype(self, predicate: str, literal: pyoxigraph.Literal) -> str | None:
         """Return the datatype of a literal, unless its value, text and predicate imply it."""
         datatype: str = literal.datatype.value
-        return None if self._survey.datatype(predicate, datatype_told(literal.value, datatype)) == datatype else datatype
+        return None if self._survey.datatype(predicate, implied_datatype(literal.value, datatype)) == datatype else datatype
 
     def terms(self) -> Terms:
         """Return the terms of the source's predicates and labels; call it last."""
@@ -744,7 +744,7 @@ def _read(source: Any, reading: Reading, options: Options) -> Iterator[Item]:
 
 
 def _second(
-    survey: Survey, reading: Reading, options: Options, again: Iterable[tuple[int, pyoxigraph.Quad]], concepts: Iterable[str] = ()
+    survey: Survey, reading: Reading, options: Options, reread: Iterable[tuple[int, pyoxigraph.Quad]], concepts: Iterable[str] = ()
 ) -> Iterator[Item]:
     """Yield the items of surveyed quads; `concepts` are concepts, whatever the quads say."""
     survey.settle()
@@ -753,7 +753,7 @@ def _second(
     def stated() -> Iterator[Item]:
         for node in concepts:
             yield from writer.concept(node)
-        for row, quad in again:
+        for row, quad in reread:
             yield from writer.items(row, quad)
         yield from writer.reified()
         yield from writer.wikibase()
@@ -764,7 +764,7 @@ def _second(
 
 
 def items_of(
-    found: Sequence[pyoxigraph.Quad],
+    quads: Sequence[pyoxigraph.Quad],
     reading: Reading,
     options: Options,
     nodes: Iterable[Any] = (),
@@ -779,12 +779,12 @@ def items_of(
     survey = Survey(reading, options)
     for axiom in axioms:
         survey.inference.see(*axiom)
-    for quad in found if survey.about_graphs else ():
+    for quad in quads if survey.about_graphs else ():
         survey.see_graph(quad)
-    for quad in found:
+    for quad in quads:
         survey.see(0, quad)
     local = option_choice(options, "names", ("iri", "local")) == "local"
-    yield from _second(survey, reading, options, ((0, quad) for quad in found), concepts)
+    yield from _second(survey, reading, options, ((0, quad) for quad in quads), concepts)
     # After the quads, which determine the concepts.
     for node in map(Nodes(reading.within).id, nodes):
         label = survey.labels.get(node)
@@ -808,10 +808,10 @@ def _own_base(path: Path | None) -> str | None:
     return base.decode("utf-8", "replace") if base is not None else None
 
 
-def _one_export(found: Iterable[tuple[int, Any]], base: str) -> Iterator[Any]:
+def _one_export(quads: Iterable[tuple[int, Any]], base: str) -> Iterator[Any]:
     """Yield the quads of a file; raises `_OtherwiseError` at the end unless its only mark is that of this base."""
     marks: set[str] = set()
-    for _, quad in found:
+    for _, quad in quads:
         if quad.predicate.value == LAYOUT:
             marks.add(str(getattr(quad.subject, "value", "")))
         yield quad

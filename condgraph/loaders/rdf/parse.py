@@ -84,30 +84,30 @@ class Entities:
     """A guard that bounds the entities of an RDF/XML file and their expansion."""
 
     def __init__(self, place: str) -> None:
-        self._place, self._held = place, b""
-        self._longest = self._declared = self._read = self._asked = 0
+        self._place, self._pending = place, b""
+        self._longest = self._declared = self._read = self._expanded = 0
 
     def __call__(self, data: bytes) -> None:
         """Check the next part of the file."""
-        text, at = self._held + data, 0
-        self._held = b""
+        text, at = self._pending + data, 0
+        self._pending = b""
         while (at := text.find(b"<!ENTITY", at)) >= 0:
             end = text.find(b"<", at + 1)
             parts = text[at : end if end >= 0 else len(text)].split(b'"', 2)
             if len(parts) < 3 and end < 0 and data:
-                self._held = text[at:]
-                if len(self._held) > MAX_DECLARED:
+                self._pending = text[at:]
+                if len(self._pending) > MAX_DECLARED:
                     self._refuse(f"an entity is declared by more than {MAX_DECLARED:,} bytes")
                 break
             if len(parts) == 3:
                 self._declare(parts[1])
             at += len(b"<!ENTITY")
         else:
-            self._held = text[-7:]
+            self._pending = text[-7:]
         self._read += len(data)
         if self._longest:
-            self._asked += len(_REFERENCE.findall(data)) * self._longest
-            if self._asked > MAX_EXPANDED + MAX_GROWTH * self._read:
+            self._expanded += len(_REFERENCE.findall(data)) * self._longest
+            if self._expanded > MAX_EXPANDED + MAX_GROWTH * self._read:
                 self._refuse("entities (<!ENTITY ...>) are named so often that the text would be many times as long as the file")
 
     def _declare(self, value: bytes) -> None:
@@ -126,14 +126,14 @@ class Nesting:
 
     def __init__(self, place: str, tokens: re.Pattern[bytes], step: Callable[[bytes], int], most: int, what: str) -> None:
         self._place, self._tokens, self._step, self._most, self._what = place, tokens, step, most, what
-        self._held, self._again, self.depth = b"", 0, 0
+        self._pending, self._again, self.depth = b"", 0, 0
 
     def __call__(self, data: bytes) -> None:
         """Check the next part of the file."""
-        text = self._held + data
+        text = self._pending + data
         if len(text) < self._again and data:
             # Check an unfinished token again only when there is twice as much of it.
-            self._held = text
+            self._pending = text
             return
         at, end = 0, len(text)
         while at < end:
@@ -157,7 +157,7 @@ class Nesting:
             self.depth = max(0, self.depth + self._step(match["tag"]))
             if self.depth > self._most:
                 raise LoadError(f"{self._what} are nested more than {self._most:,} deep", file=self._place)
-        self._held, self._again = text[at:], 2 * (end - at)
+        self._pending, self._again = text[at:], 2 * (end - at)
 
 
 def guarded_xml(stream: BinaryIO, place: str) -> Any:
@@ -470,7 +470,7 @@ def quads(
                 raise LoadError(_too_long(error), file=str(place), hint=f"it follows triple {row:,}") from None
             except SyntaxError as error:
                 errors += 1
-                message = _said(error)
+                message = _message(error)
                 if reading.on_error == "raise" or syntax not in _RECOVERING or errors > _MAX_ERRORS:
                     raise LoadError(message, file=str(place), row=error.lineno, hint=_hint(message)) from None
                 if aloud:
@@ -561,7 +561,7 @@ def _line_by_line(
         try:
             quads = list(pyoxigraph.parse(line + b"\n", pyoxigraph.RdfFormat.N_QUADS))
         except (SyntaxError, MemoryError) as error:
-            message = _too_long(error) if isinstance(error, MemoryError) else _said(error)
+            message = _too_long(error) if isinstance(error, MemoryError) else _message(error)
             if reading.on_error == "raise":
                 raise LoadError(message, file=str(place), row=row, hint=_hint(message)) from None
             if aloud:
@@ -583,16 +583,16 @@ def _too_long(error: MemoryError) -> str:
     return f"a literal, an IRI or a comment has more than {int(match[1]) >> 20} MiB, the most that the parser reads"
 
 
-def _said(error: SyntaxError) -> str:
+def _message(error: SyntaxError) -> str:
     """Return the parser's message without the position, which the error has separately."""
     text = re.sub(r"^Parser error [^:]*: ", "", error.msg or str(error))
     column = f" (column {error.offset})" if error.offset else ""
     return f"syntax error: {text}{column}"
 
 
-def _hint(said: str) -> str | None:
-    if "subject of a triple must be" in said:
+def _hint(text: str) -> str | None:
+    if "subject of a triple must be" in text:
         return 'syntax="turtle" reads RDF-star\'s << s p o >> as a subject'
     return (
-        "base= gives the IRI that relative ones start from" if "No scheme found" in said or "relative IRI" in said.lower() else None
+        "base= gives the IRI that relative ones start from" if "No scheme found" in text or "relative IRI" in text.lower() else None
     )

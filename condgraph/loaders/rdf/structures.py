@@ -83,19 +83,19 @@ class Lists:
             self._named[node] = None if predicate == FIRST or node in self._named else (subject, predicate, graph)
         return part
 
-    def settle(self, said: Set[str], statements: Set[str], kept: Set[str]) -> None:
+    def settle(self, subjects: Set[str], statements: Set[str], node_predicates: Set[str]) -> None:
         """Decide which chains are lists.
 
-        `said` are subjects of other triples, `statements` nodes that are statements, and `kept` predicates
+        `subjects` are subjects of other triples, `statements` nodes that are statements, and `node_predicates` predicates
         whose objects must stay nodes.
         """
-        said = said | statements
+        subjects = subjects | statements
         followers = Counter(cell.rest for cell in self._chain.values())
         for head in self._chain:
             named = self._named.get(head)
-            if followers[head] or named is None or named[0] in statements or named[1] in kept:
+            if followers[head] or named is None or named[0] in statements or named[1] in node_predicates:
                 continue
-            nodes, members = self._walk(head, named[2], followers, said)
+            nodes, members = self._walk(head, named[2], followers, subjects)
             if members:
                 self.members[head] = members
                 self.cells.update(nodes)
@@ -106,13 +106,13 @@ class Lists:
                 break
         self._chain, self._named = {}, {}
 
-    def _walk(self, head: str, graph: str | None, followers: Counter[str], said: Set[str]) -> tuple[list[str], list[Object]]:
+    def _walk(self, head: str, graph: str | None, followers: Counter[str], subjects: Set[str]) -> tuple[list[str], list[Object]]:
         nodes: list[str] = []
         members: list[Object] = []
         node = head
         while node != NIL:
             cell = self._chain.get(node)
-            if cell is None or cell.broken or cell.first is None or not cell.rest or cell.graph != graph or node in said:
+            if cell is None or cell.broken or cell.first is None or not cell.rest or cell.graph != graph or node in subjects:
                 return [], []
             if node != head and (followers[node] != 1 or node in self._named):
                 return [], []
@@ -226,7 +226,7 @@ class _Node:
     blocked: bool = False
     typed: bool = False
     graphs: set[str | None] = field(default_factory=set)
-    said: dict[tuple[str, str], Object] = field(default_factory=dict)
+    triples: dict[tuple[str, str], Object] = field(default_factory=dict)
 
     @property
     def over(self) -> bool:
@@ -253,13 +253,13 @@ class Intermediate:
         for ident in nodes:
             if ident and self._may_be(ident):
                 node = self._node(ident)
-                node.blocked, node.said = True, {}
+                node.blocked, node.triples = True, {}
 
     def typed(self, ident: str) -> None:
         """Keep a node, which has a type."""
         if self._may_be(ident):
             node = self._node(ident)
-            node.typed, node.said = True, {}
+            node.typed, node.triples = True, {}
 
     def see(self, row: int, subject: str, predicate: str, other: Object | None, graph: str | None) -> None:
         """Record a triple; its object is None for a triple term."""
@@ -270,12 +270,12 @@ class Intermediate:
             if other is None:
                 self.block(subject)
             elif not node.over:
-                node.said[predicate, other.id or str(other.literal)] = other
+                node.triples[predicate, other.id or str(other.literal)] = other
         if other is not None and other.literal is None and self._may_be(other.id):
             node = self._node(other.id)
             node.graphs.add(graph)
             if node.named_by not in (None, (subject, predicate, graph)):
-                node.several, node.said = True, {}
+                node.several, node.triples = True, {}
             node.named_by = node.named_by or (subject, predicate, graph)
 
     def settle(self, named: Callable[[str], bool], called: Callable[[str], str]) -> None:
@@ -316,9 +316,9 @@ class Intermediate:
             return _SEVERAL
         if len(node.graphs) > 1:
             return _GRAPHS
-        if any(other.literal is None and other.id in unnamed for other in node.said.values()):
+        if any(other.literal is None and other.id in unnamed for other in node.triples.values()):
             return _UNNAMED
-        pairs = [(predicate, other) for (predicate, _), other in node.said.items()]
+        pairs = [(predicate, other) for (predicate, _), other in node.triples.items()]
         nodes = [pair for pair in pairs if pair[1].literal is None]
         for group in (*([pair for pair in pairs if pair[0] == item] for item in self._leading), nodes, pairs):
             if len(group) == 1:
@@ -329,20 +329,20 @@ class Intermediate:
                 break
         return _OBJECTS
 
-    def _report(self, told: dict[tuple[str, str, tuple[str, ...]], list[int]], left: dict[tuple[str, str], list[int]]) -> None:
-        for (predicate, by, qualifiers), rows in list(told.items())[:_MAX_REPORTED]:
+    def _report(self, collapsed: dict[tuple[str, str, tuple[str, ...]], list[int]], kept: dict[tuple[str, str], list[int]]) -> None:
+        for (predicate, by, qualifiers), rows in list(collapsed.items())[:_MAX_REPORTED]:
             qualifier_text = f", qualifiers {', '.join(map(repr, qualifiers))}" if qualifiers else ", no qualifiers"
             nodes = numbered(len(rows), "node is collapsed into a statement", "nodes are collapsed into statements")
             self._reading.warn(f"{nodes}: {predicate!r} with the object of {by!r}{qualifier_text}", row=rows[0])
-        if len(told) > _MAX_REPORTED:
-            other_count = sum(len(rows) for rows in list(told.values())[_MAX_REPORTED:])
+        if len(collapsed) > _MAX_REPORTED:
+            other_count = sum(len(rows) for rows in list(collapsed.values())[_MAX_REPORTED:])
             self._reading.warn(f"{numbered(other_count, 'node is', 'nodes are')} collapsed into statements of other kinds")
-        if told:
+        if collapsed:
             self._reading.warn(
                 "collapsed nodes are not kept: RDF that is exported has their statements, with qualifiers, "
                 "in the place of their triples"
             )
-        for (singular, plural), rows in left.items():
+        for (singular, plural), rows in kept.items():
             why = numbered(len(rows), f"node without a name or a type {singular}", f"nodes without a name or a type {plural}")
             self._reading.warn(f"{why}: not collapsed", row=min(rows))
 

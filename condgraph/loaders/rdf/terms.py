@@ -100,7 +100,7 @@ def read_literal(literal: pyoxigraph.Literal) -> Read:
     return plain, ((DATATYPE, datatype),), raw, warning
 
 
-def datatype_told(text: str, datatype: str) -> str:
+def implied_datatype(text: str, datatype: str) -> str:
     """Return the datatype that a literal's value and text imply (`terms.natural`), if it can be parsed."""
     if datatype in _NUMERIC:
         return number_type(text)
@@ -159,7 +159,7 @@ class LiteralSpellings:
         self._reading, self._subject = reading, ""
         self._texts: dict[Any, tuple[str, str]] = {}
 
-    def apart(self, statement: Statement, literal: pyoxigraph.Literal) -> Statement:
+    def distinguished(self, statement: Statement, literal: pyoxigraph.Literal) -> Statement:
         """Return the statement, distinguished from earlier ones with the same value."""
         if statement.subject != self._subject:
             self._subject, self._texts = statement.subject, {}
@@ -169,7 +169,7 @@ class LiteralSpellings:
         if first == spelling:
             return statement
         if first[1] != datatype and not any(key == DATATYPE for key, _ in statement.qualifiers):
-            return self.apart(replace(statement, qualifiers=((DATATYPE, datatype), *statement.qualifiers)), literal)
+            return self.distinguished(replace(statement, qualifiers=((DATATYPE, datatype), *statement.qualifiers)), literal)
         self._reading.warn(
             f"{shortened(repr(literal.value))} is {shortened(repr(first[0]))} written in another way, and one fact with it",
             row=statement.row,

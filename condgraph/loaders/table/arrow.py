@@ -162,12 +162,12 @@ def part_of(array: Any) -> Part:
             return Part(array, rows)
 
 
-def only_rows(part: Part, kept: Sequence[int], length: int) -> Part:
-    """Return the values of the rows in `kept`, with their indices in it."""
+def only_rows(part: Part, rows_kept: Sequence[int], length: int) -> Part:
+    """Return the values of the rows in `rows_kept`, with their indices in it."""
     import pyarrow as pa
 
     place = np.full(length, -1, dtype=np.int64)
-    place[np.asarray(kept, dtype=np.int64)] = np.arange(len(kept))
+    place[np.asarray(rows_kept, dtype=np.int64)] = np.arange(len(rows_kept))
     rows = place if part.rows is None else place[part.rows]
     taken = np.flatnonzero(rows >= 0)
     return Part(part.values.take(pa.array(taken)), rows[taken])
@@ -390,10 +390,10 @@ def _int64(values: Any) -> NDArray[np.int64]:
     return numbers
 
 
-def _over(ticks: int, each: int) -> int | float | Any:
+def _over(ticks: int, divisor: int) -> int | float | Any:
     """Return ticks as seconds, exactly."""
-    whole, part = divmod(abs(ticks), each)
-    return parse_number(f"{'-' if ticks < 0 else ''}{whole}.{part:0{len(str(each)) - 1}d}")
+    whole, part = divmod(abs(ticks), divisor)
+    return parse_number(f"{'-' if ticks < 0 else ''}{whole}.{part:0{len(str(divisor)) - 1}d}")
 
 
 def _days(days: NDArray[np.int64]) -> Times:

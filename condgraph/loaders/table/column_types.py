@@ -189,9 +189,9 @@ class ColumnType:
         several = [(at, part) for at, cell in enumerate(cells) for part in self.parts(cell)]
         return [at for at, _ in several], [part for _, part in several]
 
-    def _is_list(self, found: Sequence[Reading]) -> bool:
+    def _is_list(self, readings: Sequence[Reading]) -> bool:
         return self.lists and any(
-            reading.tag in ("list", "eu") or reading.note in LISTS for reading in found if found[0].tag != "en"
+            reading.tag in ("list", "eu") or reading.note in LISTS for reading in readings if readings[0].tag != "en"
         )
 
     def reader(self) -> Callable[[str], Cell | None]:
@@ -202,15 +202,15 @@ class ColumnType:
         """Return `read` of cells, or of `cached`, a `reader`, whose cache costs more than it saves if cells rarely repeat."""
         return [*map(self.read if len(set(cells)) * 2 > len(cells) else cached, cells)]
 
-    def choose(self, found: Sequence[Reading]) -> int | None:
+    def choose(self, readings: Sequence[Reading]) -> int | None:
         """Return the index of the reading of a cell or shape that the column accepts; None if it stays text."""
-        if self.lists and self._is_list(found):
+        if self.lists and self._is_list(readings):
             return 0
-        if len(found) == 1:
-            return 0 if found[0].tag in self.tags and self._takes(found[0], 1) else None
+        if len(readings) == 1:
+            return 0 if readings[0].tag in self.tags and self._takes(readings[0], 1) else None
         for tag in self.tags:
-            for at, reading in enumerate(found):
-                if reading.tag == tag and self._takes(reading, len(found)):
+            for at, reading in enumerate(readings):
+                if reading.tag == tag and self._takes(reading, len(readings)):
                     return at
         return None
 
@@ -235,9 +235,9 @@ class ColumnType:
         return value
 
 
-def amounts(found: Shape) -> Shape:
+def amounts(shape: Shape) -> Shape:
     """Return the readings of a cell with a mark of debit or credit as signed numbers; empty without a mark."""
-    return tuple(Reading("number", item.tag.partition(":")[2], item.value, item.note) for item in found if item.family == "side")
+    return tuple(Reading("number", item.tag.partition(":")[2], item.value, item.note) for item in shape if item.family == "side")
 
 
 _PRINTED_TIME: Final = re.compile(r"[-\d/T:]*", re.ASCII).fullmatch

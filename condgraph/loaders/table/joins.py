@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 #: How many keys are collected before they are written to a file.
-_HELD: Final = 1 << 16
+_MAX_IN_MEMORY: Final = 1 << 16
 #: Up to so many keys stay in memory at the end.
 _FEW: Final = 1 << 10
 #: The most hashes that are sorted together.
@@ -105,7 +105,7 @@ class SpilledSeen:
 
     def __init__(self, files: SpilledFiles) -> None:
         self._files = files
-        self._held: dict[str, int] = {}
+        self._in_memory: dict[str, int] = {}
         #: Sorted hashes, and the indices of their keys.
         self._runs: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
         self._read: tuple[NDArray[Any], ...] = ()
@@ -119,24 +119,24 @@ class SpilledSeen:
         return tuple(columns)
 
     def __len__(self) -> int:
-        return sum(len(places) for _, places in self._runs) + len(self._held)
+        return sum(len(places) for _, places in self._runs) + len(self._in_memory)
 
     def firsts(self, keys: Sequence[str], rows: Sequence[int]) -> list[int]:
         """Return the first row of each key; new keys are added with their row."""
-        written, add = self._written(keys), self._held.setdefault
+        written, add = self._written(keys), self._in_memory.setdefault
         firsts = [written[at] if at in written else add(key, row) for at, (key, row) in enumerate(zip(keys, rows, strict=True))]
-        if len(self._held) >= _HELD:
+        if len(self._in_memory) >= _MAX_IN_MEMORY:
             self._write()
         return firsts
 
     def rows(self, keys: Sequence[str]) -> list[int | None]:
         """Return the row of each key, or None."""
-        written, in_memory = self._written(keys), self._held.get
+        written, in_memory = self._written(keys), self._in_memory.get
         return [written[at] if at in written else in_memory(key) for at, key in enumerate(keys)]
 
     def end(self) -> None:
         """Write the keys to the files, unless they are few; call it when no more come soon."""
-        if len(self._held) > _FEW:
+        if len(self._in_memory) > _FEW:
             self._write()
 
     def _written(self, keys: Sequence[str]) -> dict[int, int]:
@@ -163,15 +163,15 @@ class SpilledSeen:
         return rows_found
 
     def _write(self) -> None:
-        data, sizes = bytes_of_texts(list(self._held))
-        hashes = _hashes(self._held)
+        data, sizes = bytes_of_texts(list(self._in_memory))
+        hashes = _hashes(self._in_memory)
         order = np.argsort(hashes)
         texts, begins, rows = self._columns
         hashes, places = hashes[order], (rows.length + order).astype(I32)
         begins.add(texts.length + np.cumsum(sizes))
         texts.add(np.frombuffer(data, np.uint8))
-        rows.add(np.fromiter(self._held.values(), np.int64, len(self._held)))
-        self._held = {}
+        rows.add(np.fromiter(self._in_memory.values(), np.int64, len(self._in_memory)))
+        self._in_memory = {}
         # Merge a run with earlier ones that are not longer, so that there are few runs.
         while self._runs and len(self._runs[-1][0]) <= len(hashes) < _SORTED:
             last_run = self._runs.pop()
@@ -182,13 +182,13 @@ class SpilledSeen:
         self._read = tuple(column.mapped() for column in self._columns)
 
     def __iter__(self) -> Iterator[str]:
-        for part in slices(len(self) - len(self._held)):
+        for part in slices(len(self) - len(self._in_memory)):
             texts, begins, _ = self._read
             ends = (begins[part.start : part.stop + 1] - begins[part.start]).tolist()
             data = texts[begins[part.start] : begins[part.stop]].tobytes()
             yield from (data[low:high].decode() for low, high in pairwise(ends))
             released(texts)
-        yield from self._held
+        yield from self._in_memory
 
     def among(self, further: Iterable[str]) -> SpilledAmong:
         """Return all keys and some more, to compare cells with."""
@@ -211,7 +211,7 @@ class SpilledAmong:
 def parts(texts: Iterable[str]) -> Iterator[list[str]]:
     """Yield texts in lists of limited length."""
     remaining = iter(texts)
-    while part := list(islice(remaining, _HELD)):
+    while part := list(islice(remaining, _MAX_IN_MEMORY)):
         yield part
 
 
@@ -327,8 +327,8 @@ class SpilledValues:
 
     def beyond(self, other: Any) -> list[str]:
         """Return the first texts by code point that are not in another column, a limited number."""
-        lost = (text for part in parts(self) for text, contained in zip(part, other.holds(part), strict=True) if not contained)
-        return nsmallest(MAX_UNMATCHED + 1, lost)
+        unmatched = (text for part in parts(self) for text, contained in zip(part, other.holds(part), strict=True) if not contained)
+        return nsmallest(MAX_UNMATCHED + 1, unmatched)
 
     def spelled(self, how: Callable[[str], str]) -> SpilledValues:
         """Return the texts in another spelling."""
@@ -408,7 +408,7 @@ def _folded(text: str) -> str:
     return text.lstrip("0") or "0" if text.isascii() and text.isdigit() else text.casefold()
 
 
-def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
+def near_keys(unmatched: Iterable[str], keys: Iterable[str], table: str) -> str:
     """Return a message about values that differ from keys only in case or leading zeros, or "".
 
     Only the first of very many are compared.
@@ -417,7 +417,7 @@ def near_keys(lost: Iterable[str], keys: Iterable[str], table: str) -> str:
     "2 values differ from keys of 'stops' only in case or leading zeros, and are not joined: 's09' ('S09') and '7' ('007')"
     """
     by_folded: dict[str, list[str]] = {}
-    remaining = iter(lost)
+    remaining = iter(unmatched)
     for text in islice(remaining, MAX_UNMATCHED):
         by_folded.setdefault(_folded(text), []).append(text)
     prefix = f"of the first {MAX_UNMATCHED:,} " if next(remaining, None) is not None else ""
@@ -498,12 +498,12 @@ class GraphTables:
         gone: Collection[str] = (),
         files: SpilledFiles | None = None,
     ) -> None:
-        self._known, self.own, self._gone, self._files = known, own, gone, files
+        self._known, self.own, self._replaced, self._files = known, own, gone, files
         self._called: dict[tuple[str, str], Seen | SpilledSeen] = {}
 
     def of(self, own: str) -> GraphTables:
         """Return the same for another table of the graph."""
-        result = GraphTables(self._known, own, self._gone, self._files)
+        result = GraphTables(self._known, own, self._replaced, self._files)
         result.__dict__.update(snapshot=self.snapshot, _rest=self._rest, _tables=self._tables)
         return result
 
@@ -516,10 +516,10 @@ class GraphTables:
     def _rest(self) -> KeptRows | None:
         """The rows that remain without the sources `gone`; None if all do."""
         snapshot = self.snapshot
-        if snapshot is None or not self._gone:
+        if snapshot is None or not self._replaced:
             return None
         numbers = range(len(snapshot.arrays.get("src.name")))
-        gone = [number for number in numbers if snapshot.source_of(number).name in self._gone]
+        gone = [number for number in numbers if snapshot.source_of(number).name in self._replaced]
         return without_sources(snapshot, gone) if gone else None
 
     @cached_property
@@ -544,7 +544,7 @@ class GraphTables:
         snapshot = self.snapshot
         if snapshot is None:
             return []
-        return [(name, rows, self._key_columns(snapshot, rows, name)) for name, rows in self._tables if name not in self._gone]
+        return [(name, rows, self._key_columns(snapshot, rows, name)) for name, rows in self._tables if name not in self._replaced]
 
     def _key_columns(self, snapshot: Snapshot, rows: Any, source: str) -> frozenset[str] | None:
         columns: set[str] | None = None
@@ -639,7 +639,7 @@ class GraphTables:
         remaining = self._rest
         for name, numbers in self._tables:
             if name == self.own:
-                kept_rows = numbers if remaining is None or name not in self._gone else numbers[remaining.entities[numbers]]
+                kept_rows = numbers if remaining is None or name not in self._replaced else numbers[remaining.entities[numbers]]
                 return RowsByKey(self.snapshot, name, kept_rows, self._files)
         return RowsByKey()
 
@@ -666,7 +666,7 @@ class GraphTables:
         numbers = np.flatnonzero(named)
         idents = (ident for part in slices(len(numbers)) for ident in snapshot.texts.take(snapshot.entity_id[numbers[part]]))
         keys = (ident[len(prefix) :] for ident in idents)
-        return chain(self.former, keys) if self.own in self._gone else keys
+        return chain(self.former, keys) if self.own in self._replaced else keys
 
     def places(self, table: str, key: str, cells: Sequence[str]) -> list[str]:
         """Return the ids for rows of a table that may not exist yet.
@@ -745,7 +745,7 @@ class GraphTables:
 
     def _free(self, owner: str, table: str) -> bool:
         """Whether a row of one table may be a row of another: the tables are the same, or the first is replaced."""
-        return owner == table or owner in self._gone
+        return owner == table or owner in self._replaced
 
 
 def _key_of(ident: str, source: str) -> str:
@@ -799,7 +799,7 @@ class Keys:
         """Return the ids of rows, or of references to them; existing ids are reused."""
         if not (self._former or self._there):
             return list(map(f"{self._table}/".__add__, keys))
-        return list(map(self.settled, self.perhaps(keys), repeat(None) if rows is None else rows))
+        return list(map(self.resolve, self.perhaps(keys), repeat(None) if rows is None else rows))
 
     def perhaps(self, keys: Sequence[str]) -> Iterator[tuple[str, str | None, bool]]:
         """Yield for each key: the key, the existing id of its row, and whether an entity of that name is referred to."""
@@ -808,7 +808,7 @@ class Keys:
         former, referred = self._former.ids(keys), self._there.rows(keys)
         return ((key, ident, number is not None) for key, ident, number in zip(keys, former, referred, strict=True))
 
-    def settled(self, perhaps: tuple[str, str | None, bool], row: int | None = None) -> str:
+    def resolve(self, perhaps: tuple[str, str | None, bool], row: int | None = None) -> str:
         """Return the id of a row from an item of `perhaps`."""
         key, ident, is_referred = perhaps
         if ident is None:
@@ -867,15 +867,15 @@ class Targets:
         #: Cells that are not keys of the other table, numbered.
         self._others = seen_by(files)
         #: The first spelling of cells of a column that refers to no table, and the cells spelled otherwise.
-        self._spelled: dict[str, str] = {}
+        self._by_folded: dict[str, str] = {}
         self._near: dict[str, str] = {}
 
     def ids(self, cells: Sequence[str], rows: Sequence[int]) -> Sequence[str]:
         """Return the ids that cells refer to; warns of missing ones."""
         if self.table is None or self._own is not None:
             self._cells.add(cells, rows)
-            for cell in dict.fromkeys(cells) if self._own is None and len(self._spelled) < MAX_UNMATCHED else ():
-                spelled = self._spelled.setdefault(cell.casefold(), cell)
+            for cell in dict.fromkeys(cells) if self._own is None and len(self._by_folded) < MAX_UNMATCHED else ():
+                spelled = self._by_folded.setdefault(cell.casefold(), cell)
                 if spelled != cell:
                     self._near[cell] = spelled
             return cells if self._own is None else self._own.ids_of(cells)
@@ -923,12 +923,12 @@ class Targets:
                 f"(join={{{self.column!r}: {self._graph_tables.own!r}}} makes the column refer to the rows)",
                 field=self.column,
             )
-        lost: list[str] = []
+        unmatched_texts: list[str] = []
         for cell, row in () if self._own is None else self._cells.that_are_not(keys):
             self._warn_missing(cell, row)
-            if len(lost) <= MAX_UNMATCHED:
-                lost.append(cell)
-        unmatched, known_keys = (self._others, self.known) if self._own is None else (lost, keys)
+            if len(unmatched_texts) <= MAX_UNMATCHED:
+                unmatched_texts.append(cell)
+        unmatched, known_keys = (self._others, self.known) if self._own is None else (unmatched_texts, keys)
         near = near_keys(unmatched, known_keys, self.table or "") if known_keys else ""
         if near:
             self._warn(near, field=self.column)

@@ -154,7 +154,7 @@ class Field:
         self.decimals = 0
         self.midnight = True
         #: Whether some record has a value other than null.
-        self.there = False
+        self.has_values = False
         self.cut = 0
         self.infinite = 0
         self.chosen = ColumnType("text")
@@ -165,7 +165,7 @@ class Field:
     def look(self, values: Sequence[Any]) -> None:
         """Profile values in the first pass."""
         for value in values:
-            self.there = self.there or value is not None
+            self.has_values = self.has_values or value is not None
             if isinstance(value, Digits):
                 self._number(value)
             elif isinstance(value, str):
@@ -444,7 +444,7 @@ class _Rows:
                 )
 
     def _has(self, key: str) -> bool:
-        return any(column.there for name, column in self.fields.items() if name == key or name.startswith(f"{key}."))
+        return any(column.has_values for name, column in self.fields.items() if name == key or name.startswith(f"{key}."))
 
     def items(self, chunk: Sequence[tuple[int, Flat, str]]) -> Iterator[Item]:
         """Yield the items of some rows and their lists; each row comes with its number and containing row's id."""

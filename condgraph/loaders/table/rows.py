@@ -379,14 +379,14 @@ class Table:
             keys = self._seen.among(() if source in self.reading.gone else self._graph_tables.former)
             for target in self._targets.values():
                 target.finish(keys)
-        lost, named = 0, ""
+        unnamed, named = 0, ""
         for part in parts(self._graph_tables.wanted()):
             missing_keys = [key for key, row in zip(part, self._seen.rows(part), strict=True) if row is None]
-            if lost < _NAMED:
-                named = ", ".join([named] * (lost > 0) + [repr(shortened(key, 60)) for key in missing_keys[: _NAMED - lost]])
-            lost += len(missing_keys)
-        if lost:
-            more = f" and {lost - _NAMED} more" if lost > _NAMED else ""
+            if unnamed < _NAMED:
+                named = ", ".join([named] * (unnamed > 0) + [repr(shortened(key, 60)) for key in missing_keys[: _NAMED - unnamed]])
+            unnamed += len(missing_keys)
+        if unnamed:
+            more = f" and {unnamed - _NAMED} more" if unnamed > _NAMED else ""
             without = "" if self.key is not None else "; its rows have no keys (key= names the column that identifies them)"
             self.reading.warn(f"other sources refer to rows of {source!r} that are missing: {named}{more}{without}")
 
@@ -520,7 +520,7 @@ class Table:
                 self.reading.bad(f"the key {key!r} is already in row {first}", row=number, field=self.options.key)
                 continue
             name = key if names is None else self._row_name(names[at], number, key)
-            idents.append(self._keys.settled(possible_ids[at], number))
+            idents.append(self._keys.resolve(possible_ids[at], number))
             row_names.append(name)
             good.append(at)
         if len(good) == len(numbers):
