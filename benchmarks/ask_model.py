@@ -29,7 +29,8 @@ from benchmarks.llm_query import temporal_questions
 from benchmarks.wtq import questions as wtq_questions
 from condgraph.evaluate import Case, Cases, Row, evaluate_ask, read_cases
 from condgraph.graph import Graph
-from condgraph.models.chat import Budget, model_of
+from condgraph.models.adapters import model_of
+from condgraph.models.chat import Budget
 from condgraph.models.transcript import Recording
 from tests.support import asked_movies, local_model
 from tests.support.movies import movies as movies_graph

@@ -633,7 +633,7 @@ def evaluate_ask(
 
     Only `DeadlineError`, `CancelledError` and `OptionError` end an evaluation early; a model's mistakes are counted.
     """
-    from condgraph.models.chat import model_of
+    from condgraph.models.adapters import model_of
 
     model = model_of(llm)
     if "transcript" in options:

@@ -101,6 +101,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A file of tests that cannot be imported fails. `--doctest-ignore-import-errors`, which is for modules of extras,
+    skips it, and pytest then takes the half imported module for all of it.
+    """
+    report = yield
+    if report.skipped and collector.path.is_relative_to(Path(__file__).parent) and "unable to import" in str(report.longrepr):
+        report.outcome, report.longrepr = "failed", f"cannot import {collector.path}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """The start of a server is no time of the file that comes first."""
     report = yield

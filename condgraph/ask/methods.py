@@ -85,8 +85,8 @@ def ask(
     from condgraph.ask.parts import AskingInParts
     from condgraph.ask.pipeline import Asking
     from condgraph.ask.records import AskOptions
+    from condgraph.models.adapters import model_of
     from condgraph.models.chat import Budget as Bounds
-    from condgraph.models.chat import model_of
 
     model = model_of(llm)
     if transcript is not None:

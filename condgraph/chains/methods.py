@@ -148,7 +148,7 @@ def backend_of(llm: Any) -> Any:
     if hasattr(llm, "triples") and hasattr(llm, "choose"):
         return llm
     from condgraph.chains.backends.hosted import Hosted, Repaired
-    from condgraph.models.chat import model_of
+    from condgraph.models.adapters import model_of
 
     model = model_of(llm)
     return Hosted(model) if "json-schema" in model.accepts else Repaired(model)

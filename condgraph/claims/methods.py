@@ -62,7 +62,7 @@ def verify(
         if llm is None:
             return verify(graph, Claim.of(claim), closed, single_valued, nearest)
         from condgraph.claims.reading import read_claim
-        from condgraph.models.chat import model_of
+        from condgraph.models.adapters import model_of
 
         if not isinstance(claim, str):
             raise OptionError(f"a model reads a claim that is a text, not {type(claim).__name__}", hint="leave llm out")

@@ -113,7 +113,7 @@ def evaluate_ask(
 
 def _model(llm: str, transcript: Path | None) -> ChatModel:
     """Return the model. Its calls are recorded if a transcript is given."""
-    from condgraph.models.chat import model_of
+    from condgraph.models.adapters import model_of
     from condgraph.models.transcript import Recording
 
     model: ChatModel = model_of(llm)

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from condgraph.engine.bounds import CHUNK, scratch, slices
+from condgraph.engine.snapshot.cells import Hashes, mix
 from condgraph.engine.values import Kind
 
 if TYPE_CHECKING:
     from condgraph.engine.snapshot.snapshot import Snapshot
-
-Hashes = NDArray[np.uint64]
 
 
 def statement_ids(snapshot: Snapshot) -> NDArray[np.int64]:
@@ -152,14 +151,6 @@ def _cells(snapshot: Snapshot, family: str, part: slice, hashes: Hashes, texts: 
     for column in columns:
         hashes = mix(hashes, column.astype(np.int64).view(np.uint64) if column.dtype != np.uint64 else column)
     return hashes
-
-
-def mix(hashes: Hashes, column: Any) -> Hashes:
-    """Fold a column into hashes (the finaliser of splitmix64)."""
-    h: Hashes = (hashes ^ column) + np.uint64(0x9E3779B97F4A7C15)
-    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
 
 
 def statement_id(snapshot: Snapshot, number: int) -> int:

@@ -17,7 +17,7 @@ from condgraph.cli.app import app
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Ref, Statement
 from condgraph.graph import Graph
-from condgraph.models.chat import model_of
+from condgraph.models.adapters import model_of
 from tests.ask.asking import Scripted, countries
 from tests.ask.test_held import Held
 from tests.ask.test_on_servers import STORES, opened, shown

@@ -19,7 +19,8 @@ from condgraph.cli.app import app
 from condgraph.engine.errors import OptionError
 from condgraph.engine.facts import Entity, Ref, Statement
 from condgraph.graph import Graph
-from condgraph.models.chat import Budget, model_of
+from condgraph.models.adapters import model_of
+from condgraph.models.chat import Budget
 from condgraph.models.openai_chat import OpenAIModel
 from tests.ask.asking import Scripted, countries, springfields
 from tests.support.chat_server import Say, Server, serving

@@ -13,7 +13,8 @@ import pytest
 
 from condgraph.engine.bounds import within
 from condgraph.engine.errors import CancelledError, DeadlineError, ModelError, OptionError
-from condgraph.models.chat import ChatModel, Usage, model_of
+from condgraph.models.adapters import model_of
+from condgraph.models.chat import ChatModel, Usage
 from condgraph.models.openai_chat import OpenAIModel
 from tests.support.chat_server import KEY, Raw, Say, Server, Status, events, last_message, serving
 from tests.support.pace import quick_enough

@@ -19,7 +19,8 @@ import condgraph
 from condgraph import Graph
 from condgraph.engine.errors import ModelError
 from condgraph.evaluate import Row, evaluate_ask, read_cases
-from condgraph.models.chat import Budget, model_of
+from condgraph.models.adapters import model_of
+from condgraph.models.chat import Budget
 from condgraph.models.openai_chat import OpenAIModel
 from condgraph.models.transcript import Recording, Replaying
 from tests.support import local_model

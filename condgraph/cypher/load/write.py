@@ -22,8 +22,9 @@ from condgraph.cypher.load.batches import BATCH, Batch, Ids, Numbers, Rows, capt
 from condgraph.engine.changes import OnWritten
 from condgraph.engine.execute.validity import span_precision
 from condgraph.engine.facts import EntityKind
-from condgraph.engine.identity import mix, statement_ids, text_hashes
+from condgraph.engine.identity import statement_ids, text_hashes
 from condgraph.engine.snapshot.build import fewer_collections, texts_of
+from condgraph.engine.snapshot.cells import mix
 from condgraph.engine.snapshot.readback import place_raws
 from condgraph.engine.values import UNKNOWN_END, UNKNOWN_START, Kind
 

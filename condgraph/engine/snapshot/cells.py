@@ -194,3 +194,14 @@ def decode_values(cells: CellColumns, text: Callable[[int], str], entity: Callab
 
 
 _PRECISIONS: Final = tuple(Precision)
+
+#: Hashes of columns.
+Hashes = NDArray[np.uint64]
+
+
+def mix(hashes: Hashes, column: Any) -> Hashes:
+    """Fold a column into hashes (the finaliser of splitmix64)."""
+    h: Hashes = (hashes ^ column) + np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from condgraph.engine.bounds import changed, different, in_order, slices
 from condgraph.engine.errors import LoadError
 from condgraph.engine.facts import END_TIME, POINT_IN_TIME, START_TIME, EntityKind
-from condgraph.engine.identity import mix
 from condgraph.engine.snapshot.build import Builder, Declared, gather, gathered, joined, lay_declared
-from condgraph.engine.snapshot.cells import PARTS, sortable
+from condgraph.engine.snapshot.cells import PARTS, mix, sortable
 from condgraph.engine.snapshot.container import build_pool
 from condgraph.engine.values import OPEN_END, OPEN_START, UNKNOWN_END, UNKNOWN_START, Kind
 
