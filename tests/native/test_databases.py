@@ -22,7 +22,7 @@ from condgraph.cypher.native.identity import foreign
 from condgraph.cypher.native.introspect import counts, look
 from condgraph.cypher.native.mapping import Mapping, Property
 from condgraph.cypher.native.refresh import CurrentMapping
-from condgraph.cypher.native.values import each, fields, sent, values_in
+from condgraph.cypher.native.values import as_list, fields, sent, values_in
 from condgraph.engine.errors import CondgraphError, OptionError, ReadOnlyError, UnknownNameError
 from condgraph.engine.values import collapse, text_of
 from condgraph.graph import Graph
@@ -98,7 +98,7 @@ def test_values_are_the_same_in_python_and_in_cypher(emptied_neo4j_uri: str) -> 
             prop = Property("v", "v", (), 1, reading, form, untidy=untidy)  # type: ignore[arg-type]
             cell = ", ".join(f"{name}: {text}" for name, text in fields("p", prop).items())
             found: dict[int, set[Any]] = {}
-            for number, one in _rows(driver, f"MATCH (n:Odd) UNWIND {each('n.v', prop)} AS p RETURN n.i, {{{cell}}}"):
+            for number, one in _rows(driver, f"MATCH (n:Odd) UNWIND {as_list('n.v', prop)} AS p RETURN n.i, {{{cell}}}"):
                 value = value_of(one)
                 raw = text_of(value) if one["raw"] is None else one["raw"]
                 found.setdefault(number, set()).add((value, raw))
