@@ -262,22 +262,20 @@ class cached(Generic[T]):
         return self._work(instance)
 
 
-class remembered(Generic[P, T]):
-    """A method whose results are cached by its arguments: the last 4,096 for each object. The cache does not keep the
-    object alive, so that it is freed without the garbage collector.
+def remembered(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Cache the results of a method by its arguments: the last 4,096 for each object. The cache does not keep the object
+    alive, so that it is freed without the garbage collector.
     """
+    place = f"{method.__qualname__} cached"
 
-    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
+    @wraps(method)
+    def look_up(instance: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
+        cache: Any = instance.__dict__.get(place)
+        if cache is None:
+            cache = instance.__dict__[place] = lru_cache(4096)(partial(method, proxy(instance)))
+        return cache(*arguments, **options)  # type: ignore[no-any-return]
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: Any, owner: type) -> Callable[P, T]:
-        found: Any = lru_cache(4096)(partial(self._method, proxy(instance)))
-        instance.__dict__[self._name] = found
-        return found  # type: ignore[no-any-return]
+    return look_up
 
 
 class kept(cached[T]):

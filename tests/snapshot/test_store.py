@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -40,6 +41,7 @@ from condgraph.engine.facts import Entity, Member, Ref, Statement
 from condgraph.engine.snapshot import container
 from condgraph.engine.snapshot.build import fewer_collections
 from condgraph.engine.snapshot.directory import graph_directory, graph_names, read_generation, writing
+from condgraph.engine.snapshot.snapshot import Snapshot
 from condgraph.engine.values import Quantity, Time
 from condgraph.graph import Graph
 from tests.support import graphs
@@ -502,3 +504,28 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "gone").rmdir()
     with pytest.raises(StoreError, match="cannot be written"):
         condgraph.open("store").load([{"a": 1}], name="t")
+
+
+def test_cached_look_ups_hold_their_snapshot_while_they_run_alone() -> None:
+    """A look-up of a snapshot that nothing else holds works, and its cache does not keep the snapshot alive."""
+
+    def snapshot() -> Snapshot:
+        graph = condgraph.open()
+        graph.add([Statement("Nepal", "capital", Ref("Kathmandu"))])
+        current = graph.current
+        del graph
+        gc.collect()
+        return current
+
+    # In an assertion, pytest holds each part of it.
+    found = snapshot().named("Nepal")
+    assert len(found) == 1
+    held = snapshot()
+    assert held.named("Nepal") is held.named("Nepal")
+    freed = ref(held)
+    gc.disable()
+    try:
+        del held
+        assert freed() is None
+    finally:
+        gc.enable()
