@@ -169,7 +169,7 @@ def test_nothing_is_unloaded_and_nothing_is_logged(
 
 
 def test_an_empty_answer_explains_itself_within_a_part_of_its_time(late: NativeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = "Find(late) Relate(KNOWS, forward) QueryName()"
+    program = "Find(late) Relate(KNOWS, forward) Relate(KNOWS, forward) QueryName()"
     (warning,) = late.kopl(program).warnings
     assert warning.startswith("the answer is empty: Relate returned nothing, Scan('KNOWS', forward, relations)")
     monkeypatch.setattr("condgraph.engine.stored_answer.EXPLAINING", (0.01, 0.01))

@@ -315,7 +315,7 @@ def test_what_is_no_endpoint(server: Any) -> None:
             condgraph.open(f"sparql+{address}").kopl("FindAll() Count()")
     with pytest.raises(StoreError, match="no server answers"):
         condgraph.open("sparql+http://127.0.0.1:9/sparql").kopl("FindAll() Count()")
-    with pytest.raises(OptionError, match="no address"):
+    with pytest.raises(OptionError, match="not the address of an endpoint"):
         condgraph.open("sparql+http:///sparql")
     with pytest.raises(OptionError, match="takes no option 'updat'"):
         condgraph.open("sparql+http://localhost/sparql", updat="x")

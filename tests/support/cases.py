@@ -127,7 +127,7 @@ def differences(given: Case, here: Graph, there: Graph, *, warnings: bool = True
     unexplained = 0
     for program, asked in given.asked:
         left, right = _said(here, program, warnings, asked), _said(there, program, warnings, asked | more)
-        if any(warning.startswith(_UNFINISHED) for warning in right.warnings):
+        if any(_UNFINISHED in warning for warning in right.warnings):
             unexplained += 1
             if unexplained == 1:
                 left, right = _unexplained(left), _unexplained(right)
@@ -136,12 +136,14 @@ def differences(given: Case, here: Graph, there: Graph, *, warnings: bool = True
 
 
 _CRASH: Final = "no typed error"
-_UNFINISHED: Final = "the step that left no values was not found within"
+_UNFINISHED: Final = "the time for explaining was over"
 
 
 def _unexplained(outcome: Outcome) -> Outcome:
     """Drop the explanation of an empty answer from an outcome."""
-    warnings = [warning for warning in outcome.warnings if not warning.startswith((_UNFINISHED, "the answer is empty"))]
+    warnings = [
+        warning for warning in outcome.warnings if not warning.startswith("the answer is empty") and _UNFINISHED not in warning
+    ]
     return replace(outcome, warnings=tuple(warnings))
 
 
