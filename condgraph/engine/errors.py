@@ -354,12 +354,14 @@ class OptionError(CondgraphError, ValueError):
 
 
 class MissingExtraError(CondgraphError, ImportError):
-    """An optional dependency is not installed."""
+    """An optional dependency is not installed, or cannot be imported for another `reason`."""
 
     code = "missing-extra"
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"{package} is not installed", hint=f"pip install 'condgraph[{extra}]'")
+    def __init__(self, package: str, extra: str, reason: ImportError | None = None) -> None:
+        installed = reason is not None and not isinstance(reason, ModuleNotFoundError)
+        state = f"cannot be imported: {reason}" if installed else "is not installed"
+        super().__init__(f"{package} {state}", hint=f"pip install 'condgraph[{extra}]'")
         self.package = package
         self.extra = extra
 
@@ -369,8 +371,8 @@ def requiring(package: str, extra: str) -> Iterator[None]:
     """Raise `MissingExtraError` if an import in the block fails."""
     try:
         yield
-    except ImportError:
-        raise MissingExtraError(package, extra) from None
+    except ImportError as error:
+        raise MissingExtraError(package, extra, error) from None
 
 
 def pyarrow_or_error() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +50,11 @@ def test_a_missing_package_is_named(name: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=rf"condgraph\[{name}\]"):
         getattr(samples().kopl(PROGRAM).evidence, f"to_{name}")()
+
+
+def test_a_package_that_is_broken_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "networkx.py").write_text("raise ImportError('libnetwork.so: cannot open shared object file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "networkx", raising=False)
+    with pytest.raises(MissingExtraError, match=r"networkx cannot be imported: libnetwork\.so: cannot open"):
+        samples().kopl(PROGRAM).evidence.to_networkx()
