@@ -163,7 +163,7 @@ REFUSED = {
     "SELECT ?x { ?x a <film> }": "rdf:type",
     "SELECT ?x { { SELECT ?x ?v { ?x <length> ?v } } FILTER(BOUND(?v)) }": "BOUND of ?v, which a SELECT within the query",
     "SELECT ?x { { ?x <length> ?v } UNION { SELECT ?x ?v { ?x <length> ?v } } FILTER(BOUND(?v)) }": "BOUND of ?v, which a SELECT",
-    "SELECT ?x { ?x <liked>+ ?y }": "no relation alone",
+    "SELECT ?x { ?x <liked>+ ?y }": "not a relation alone",
     "SELECT ?x { ?x <length>/<pred:value> ?l FILTER(SAMETERM(?l, 170)) }": "SAMETERM of a whole number and a literal",
     "SELECT ?x { ?x <directed> ?y FILTER(0.1 + 0.2 = 0.3) }": "arithmetic of decimals",
     "SELECT ?x { ?x <directed> ?f FILTER EXISTS { ?y <knows> ?z MINUS { ?x <knows> ?z } } }": "?x in EXISTS",

@@ -101,7 +101,7 @@ def test_a_folder_is_replaced_whole_or_not_at_all(ugly: Graph, tmp_path: Path, m
     other = tmp_path / "other"
     other.mkdir()
     (other / "mine.txt").write_text("mine")
-    with pytest.raises(OptionError, match="no export"):
+    with pytest.raises(OptionError, match="is not the export of a graph"):
         ugly.export(other, to="parquet")
     with pytest.raises(OptionError, match="folder"):
         ugly.export((tmp_path / "x").open("w"), to="parquet")

@@ -151,7 +151,7 @@ def test_a_text_that_a_second_name_alone_has(tmp_path: Path, spilling_often: lis
 @pytest.fixture
 def keys_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys are in files at once, whose hashes say little, and chunks have few rows."""
-    monkeypatch.setattr(joins, "_HELD", 7)
+    monkeypatch.setattr(joins, "_MAX_IN_MEMORY", 7)
     monkeypatch.setattr(joins, "_FEW", 3)
     monkeypatch.setattr(joins, "_SORTED", 100)
     monkeypatch.setattr(joins, "hash", lambda text: len(text) % 3 - 1, raising=False)
@@ -165,7 +165,7 @@ def keys_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keys_of_rows(seed: int, tmp_path: Path, spilling_often: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that come again, are missing, or are only nearly what cells say."""
     dice = random.Random(seed)
-    monkeypatch.setattr(joins, "_HELD", dice.choice((1, 7, 60)))
+    monkeypatch.setattr(joins, "_MAX_IN_MEMORY", dice.choice((1, 7, 60)))
     monkeypatch.setattr(joins, "_SORTED", dice.choice((2, 100)))
     paths = [tmp_path / f"staff-{part}.csv" for part in (1, 2)]
     for path in paths:
