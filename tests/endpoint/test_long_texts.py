@@ -20,7 +20,7 @@ from tests.support.pace import quick_enough
 
 __all__ = ["world"]
 #: Seconds within which `/health` answers.
-SOON = 0.1
+SOON = 0.25
 PIECES = ("1", "é", "_", "1.", "a-", "(", "<", '"', '\\"', "'", "a ", "?a ", "%41", "#\n", "&a=b")
 
 
