@@ -20,7 +20,7 @@ from tests.support.pace import quick_enough
 
 __all__ = ["world"]
 #: Seconds within which `/health` answers.
-SOON = 0.25
+SOON = 0.1
 PIECES = ("1", "é", "_", "1.", "a-", "(", "<", '"', '\\"', "'", "a ", "?a ", "%41", "#\n", "&a=b")
 
 
@@ -59,9 +59,10 @@ def test_health_answers_while_long_queries_are_posted(served: str, piece: str, k
     if "form" in kind:
         body = b"query=" + body
     # The machine is shared, and its processors may be busy: of eight tries one is enough, and
-    # others' work does not count.
+    # others' work, which may end between two of them, does not count.
     late, usual = [while_posted(served, body, kind)], 0.0
     while late[-1] >= max(SOON, 3 * usual) and len(late) < 8:
+        time.sleep(len(late))
         usual = sorted(health(served) for _ in range(20))[18]
         late.append(while_posted(served, body, kind))
     assert quick_enough(min(late), max(SOON, 3 * usual)), (late, usual)
